@@ -24,7 +24,7 @@ _PLACES = {
     "evaluate": "pretrieve.evaluation.metrics",
     "Encoder": "pretrieve.models.encoder",
     "BodyConfig": "pretrieve.models.config",
-    "save_encoder": "pretrieve.models.hf_format",
+    "save_encoder": "pretrieve.pretraining.module",
     "train_wordpiece": "pretrieve.text.vocabulary",
     "token_store": "pretrieve.pretraining.module",
     "make_objective": "pretrieve.pretraining.module",

@@ -1,15 +1,18 @@
 """Objectives as torch modules: the loss and the gradient of a step are those of the training loop's step.
 
-Seen to fail when: a term is divided by the number of texts; a term's weight is left out; the contrastive term is left out.
+Seen to fail when: a term is divided by the number of texts; a term's weight is left out; the contrastive term is left out; a
+saved encoder comes back with another projection, or with another tokenizer; a text is taken for a list of its letters.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 import torch
 
 import pretrieve
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.config import BodyConfig
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
@@ -50,5 +53,37 @@ def test_what_cannot_be_made(body: BodyConfig, store: TokenStore, tmp_path, voca
         ConfigError, match="make_objective.objective: 'retromea' is not allowed.*did you mean 'retromae'"
     ):
         pretrieve.make_objective("retromea", encoder, store, batch=4, length=24)
+    for name, options, message in (
+        ("none", {}, "objective 'none' is not allowed; choose from cocondenser, condenser"),
+        ("mlm", {"batch": 0}, "batch=0; expected 1 or more"),
+        ("pairs", {"tasks": "ict"}, "one text, 'ict'; expected a list of tasks"),
+        ("pairs", {"tasks": ["itc"]}, "pair task 'itc' is not allowed; choose from ict, bfs, wlp"),
+        ("pairs", {"query_length": 2}, "query_length=2; expected 3 tokens or more"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            pretrieve.make_objective(name, encoder, store, **{"batch": 4, "length": 24} | options)
+    small = pretrieve.Encoder(replace(body, vocabulary_size=store.vocabulary_size - 1), 16, "cls", 1, "dot", "none")
+    with pytest.raises(ConfigError, match="the store's vocabulary has .* give the body vocabulary_size"):
+        pretrieve.make_objective("mlm", small, store, batch=4, length=24)
+    for documents in (["A boat."], [["A boat."]]):
+        with pytest.raises(
+            ConfigError, match="one text, 'A.*'; expected a list of sentences in a passage of document 0"
+        ):
+            pretrieve.token_store(tmp_path, vocabulary, documents)
+    with pytest.raises(ConfigError, match="one text, 'AB'; expected a list of titles"):
+        pretrieve.token_store(tmp_path, vocabulary, [[["A boat."]], [["A ship."]]], titles="AB")
+    with pytest.raises(DataError, match=r"titles\[1\]: None is NoneType"):
+        pretrieve.token_store(tmp_path, vocabulary, [[["A boat."]], [["A ship."]]], titles=["Boat", None])
     with pytest.raises(ConfigError, match="1 titles for 2 documents"):
         pretrieve.token_store(tmp_path, vocabulary, [[["A boat."]], [["A ship."]]], titles=["Boat"])
+
+
+def test_a_saved_encoder_is_the_same_and_knows_its_tokenizer(body: BodyConfig, tmp_path, vocabulary) -> None:
+    encoder = pretrieve.Encoder(body, 8, "cls", 1, "dot", "linear").eval()
+    torch.nn.init.normal_(encoder.projection.weight)  # as training leaves it: not what the seed draws
+    pretrieve.save_encoder(tmp_path, encoder, vocabulary)
+    saved = pretrieve.load(tmp_path, vocabulary).dual.document.state_dict()
+    for key, value in encoder.state_dict().items():
+        torch.testing.assert_close(saved[key], value)
+    with pytest.raises(DataError, match="made with another vocabulary"):
+        pretrieve.load(tmp_path, pretrieve.train_wordpiece(["a b"], 40, min_frequency=1))

@@ -1,9 +1,10 @@
-"""Pre-training objectives as torch modules, for a training loop of one's own, and the store of texts that they read."""
+"""Pre-training objectives as torch modules, for a training loop of one's own, the store of texts that they read, and the files of
+the encoder."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.models import hf_format
 from pretrieve.models.encoder import Encoder
-from pretrieve.pretraining.objectives import build_objective
+from pretrieve.pretraining.objectives import build_objective, pair_task
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.setting import Setting
+from pretrieve.text.given_texts import given_texts
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
+from pretrieve.text.vocabulary import vocabulary_sha256
 from pretrieve.training.objective import ContrastiveObjective, Objective
 
 
@@ -32,13 +36,30 @@ def token_store(
     Raises
     ------
     ConfigError
-        when there are more or fewer titles than documents.
+        when there are more or fewer titles than documents, or one text is given in place of a list.
+    DataError
+        when a sentence or a title is no text, or not UTF-8.
     """
-    titles = [""] * len(documents) if titles is None else titles
+    titles = [""] * len(documents) if titles is None else given_texts(titles, "titles")
     if len(titles) != len(documents):
         raise ConfigError(f"token_store: {len(titles)} titles for {len(documents)} documents; give one each, or none.")
-    texts = (PassageText(list(sentences), n, n) for n, passages in enumerate(documents) for sentences in passages)
+    texts = (
+        PassageText(given_texts(sentences, f"sentences in a passage of document {n}"), n, n)
+        for n, passages in enumerate(documents)
+        for sentences in passages
+    )
     return write_token_store(Path(directory), tokenizer, texts, titles)
+
+
+def save_encoder(
+    directory: Path | str, encoder: Encoder, tokenizer: Tokenizer, heads: Mapping[str, nn.Module] | None = None
+) -> None:
+    """Write an encoder, its projection included, for :func:`pretrieve.load`, which refuses another tokenizer.
+
+    heads: name → what was trained beside the body; with them pre-training can continue.
+    """
+    about = {"trained_projection": True, "vocabulary_sha256": vocabulary_sha256(tokenizer)}
+    hf_format.save_encoder(Path(directory), encoder, heads, about)
 
 
 class ObjectiveModule(nn.Module):
@@ -92,13 +113,27 @@ def make_objective(
     Raises
     ------
     ConfigError
-        for an unknown name, preset or option, or a value that is not allowed.
+        for an unknown name, preset or option, a value that is not allowed, or a store with another vocabulary than the encoder's.
     """
+    if batch < 1:
+        raise ConfigError(f"make_objective: batch={batch}; expected 1 or more examples.")
+    if store.vocabulary_size > encoder.config.vocabulary_size:
+        raise ConfigError(
+            f"make_objective: the store's vocabulary has {store.vocabulary_size} entries, the encoder's "
+            f"{encoder.config.vocabulary_size}; give the body vocabulary_size=store.vocabulary_size."
+        )
     changes = dict(options)
     given: dict[str, Any] = {"name": name, "length": length}
     if name == "pairs":
         usual = {"tasks": ["ict"], "query_length": length, "passage_length": length}
         given = {"name": name} | {key: changes.pop(key, value) for key, value in usual.items()}
+        for task in given_texts(given["tasks"], "tasks"):
+            pair_task(task)
+        for key in ("query_length", "passage_length"):
+            if given[key] < 3:
+                raise ConfigError(
+                    f"make_objective: {key}={given[key]}; expected 3 tokens or more, with [CLS] and [SEP]."
+                )
     resolved = given | resolve(name, preset, changes, "make_objective")
     read, device = store.read_by(encoder.config.kind), next(encoder.parameters()).device
     return ObjectiveModule(build_objective(Setting(resolved, batch, encoder, read, seed, device, sys.maxsize)))

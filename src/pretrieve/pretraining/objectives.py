@@ -52,7 +52,9 @@ def build_objective(setting: Setting) -> Objective:
     """
     name = setting.options["name"]
     if name not in OPTIONS or name == "none":
-        raise ConfigError(f"objective {name!r} is not allowed; choose from {', '.join(OPTIONS)}.")
+        raise ConfigError(
+            f"objective {name!r} is not allowed; choose from {', '.join(sorted(OPTIONS.keys() - {'none'}))}."
+        )
     return import_module(modules_of(setting.options)[0]).build(setting)
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
 from pretrieve.retrieval.deployment import BM25, DENSE, read_settings
 from pretrieve.retrieval.document_table import DocumentTable
-from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.trec_run import Run
+from pretrieve.text.given_texts import given_texts
 
 
 class Hit(NamedTuple):

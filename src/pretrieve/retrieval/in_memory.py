@@ -11,9 +11,9 @@ import numpy as np
 from pretrieve.base.errors import DataError, of_workflow
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import DTYPE, EmbeddingReader
-from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.shards import Part, ShardedRows
 from pretrieve.retrieval.trec_run import Run, first_repeated
+from pretrieve.text.given_texts import given_texts
 
 
 class MatrixReader(EmbeddingReader):

@@ -30,8 +30,8 @@ from pretrieve.retrieval.deployment import (
     write_vectors,
 )
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
-from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.retrieval.retriever import Retriever, load
+from pretrieve.text.given_texts import given_texts
 from pretrieve.training.device import choose_device
 
 #: Documents that are encoded at a time, and that tell the language.

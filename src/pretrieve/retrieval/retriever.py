@@ -20,8 +20,8 @@ from pretrieve.models.sentence_files import read_object
 from pretrieve.models.sentence_modules import Reading, read_sentence_transformer
 from pretrieve.raw.checkpoint_files import OWN, room_of
 from pretrieve.retrieval.embed import encode
-from pretrieve.retrieval.given_texts import given_texts
 from pretrieve.text.encode_words import encode_texts
+from pretrieve.text.given_texts import given_texts
 from pretrieve.text.packing import Packed, Part, constant, pack
 from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
 from pretrieve.training.device import Device
@@ -32,7 +32,7 @@ class Retriever:
     """Texts → vectors whose inner products are the scores; each text is read as ``[CLS] text [SEP]``.
 
     reading: how many tokens of a query and a passage are read at most, and what is put in front of them. Encoding raises as
-    :func:`~pretrieve.retrieval.given_texts.given_texts`.
+    :func:`~pretrieve.text.given_texts.given_texts`.
     """
 
     dual: DualEncoder
