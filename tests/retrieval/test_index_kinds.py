@@ -80,8 +80,22 @@ def test_options_that_do_not_fit_the_store_are_named(tmp_path):
         build_index(reader, {"kind": "IVF", "lists": 301})
     with pytest.raises(ConfigError, match="bytes=5 does not divide the width 12 .* such as 4"):
         build_index(reader, {"kind": "PQ", "bytes": 5})
-    with pytest.raises(ConfigError, match="expected 256 or more for bytes=4"):
-        build_index(write_store(tmp_path / "few", corpus[:255]), {"kind": "PQ", "bytes": 4})
+    # Codes of one byte need 256 rows, however few the lists are.
+    few = write_store(tmp_path / "few", corpus[:255])
+    for options in ({"kind": "PQ", "bytes": 4}, {"kind": "IVFPQ", "lists": 300, "bytes": 4}):
+        with pytest.raises(ConfigError, match="has 255 rows, expected .* or more for .*bytes=4; take Flat"):
+            build_index(few, options)
+    with pytest.raises(ConfigError, match="300 rows, expected 301 .* take fewer lists, or Flat"):
+        build_index(reader, {"kind": "IVFPQ", "lists": 301, "bytes": 4})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_vector_that_is_not_finite_is_named(tmp_path, kind):
+    corpus, _, _ = embeddings("random", n=300)
+    reader = write_store(tmp_path, corpus, 100)
+    np.load(tmp_path / "corpus-00002.npy", mmap_mode="r+")[17:19, 3] = np.nan  # what a writer refuses
+    with pytest.raises(DataError, match="corpus.json: the embedding of row 217 is not finite"):
+        build_index(reader, SMALL[kind])
 
 
 @pytest.mark.parametrize("kind", KINDS)

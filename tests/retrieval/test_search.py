@@ -110,6 +110,12 @@ def test_wrong_inputs_are_named(tmp_path):
         search(reader, queries[:, :15], ids, 5)
     with pytest.raises(DataError, match="not finite"):
         search(reader, np.full((1, 16), np.nan, np.float32), ids, 5)
+    flat = load_faiss(1).IndexFlatIP(16)
+    flat.add(np.where(np.arange(20)[:, None] == 13, np.nan, corpus))
+    np.load(tmp_path / "corpus-00001.npy", mmap_mode="r+")[5] = np.nan  # what a writer refuses
+    for source in (EmbeddingReader(tmp_path, "corpus"), flat):
+        with pytest.raises(DataError, match="the embedding of row 13 is not finite"):
+            search(source, queries, ids, 5)
     with pytest.raises(ConfigError, match="depth=0"):
         search(reader, queries, ids, 0)
     with pytest.raises(ConfigError, match="threads=0; expected 1 or more"):

@@ -179,15 +179,18 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     itself needs none. ``threads`` builds only with ``parallel``; ``Flat`` has nothing to compute.
 
     Raises ConfigError when the options are not allowed, or do not fit the store: fewer rows than lists, ``bytes`` that do not
-    divide the width.
+    divide the width; and DataError for a vector that is not finite.
     """
     options = check_index(options)
     kind = options["kind"]
     if reader.rows < _least_rows(options):
         asked = ", ".join(f"{name}={options[name]}" for name in ("lists", "bytes") if name in options)
+        fewer = (
+            "fewer lists, or " if reader.rows >= _least_rows(options | {"lists": 1}) else ""
+        )  # codes need 256 in any case
         raise ConfigError(
             f"index {kind}: {reader.path} has {reader.rows} rows, expected {_least_rows(options)} or more for "
-            f"{asked}; take fewer lists, or Flat, which is fast at this size."
+            f"{asked}; take {fewer}Flat, which is fast at this size."
         )
     if reader.dim % options.get("bytes", 1):
         raise ConfigError(
@@ -202,7 +205,7 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     if resources is not None and kind in ("Flat", "IVF"):
         index = faiss.index_cpu_to_gpu(resources, 0, index)
     for start in range(0, reader.rows, _ADD):
-        index.add(reader.take(np.arange(start, min(start + _ADD, reader.rows))))
+        index.add(_take(reader, np.arange(start, min(start + _ADD, reader.rows))))
     set_search(index, options)
     faiss.omp_set_num_threads(threads)
     return index
@@ -237,8 +240,17 @@ def _empty(faiss: ModuleType, options: Mapping, dim: int):
 def _sample(reader: EmbeddingReader, rows: int, seed: int) -> np.ndarray:
     """At most ``rows`` rows of the store, (n, dim) float32 in row order, drawn by the seed without repeats."""
     if rows >= reader.rows:
-        return reader.take(np.arange(reader.rows))
-    return reader.take(np.sort(np.random.default_rng(seed).choice(reader.rows, rows, replace=False)))
+        return _take(reader, np.arange(reader.rows))
+    return _take(reader, np.sort(np.random.default_rng(seed).choice(reader.rows, rows, replace=False)))
+
+
+def _take(reader: EmbeddingReader, rows: np.ndarray) -> np.ndarray:
+    """Rows (n,) of the store, (n, dim); DataError where one is not finite, which k-means refuses and a graph does not find."""
+    vectors = reader.take(rows)
+    finite = np.isfinite(vectors).all(axis=1)
+    if not finite.all():
+        raise DataError(f"{reader.path}: the embedding of row {rows[np.argmin(finite)]} is not finite; encode again.")
+    return vectors
 
 
 def set_search(index, options: Mapping) -> None:

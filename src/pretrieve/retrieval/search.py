@@ -140,14 +140,24 @@ class DenseScorer:
             scores, rows = top_k(queries, shard, min(k, len(shard)), self.threads)
             yield scores, rows + first
         if unknown:
-            _keep_length(self._reader, self.rows, squares)
+            self._keep_length(squares)
 
     def slack(self, part: np.ndarray) -> np.ndarray:
         source = self._reader if self._index is None else self._index
         longest = _known_length(source, self.rows)
         if longest is None:
-            longest = _keep_length(source, self.rows, [_longest_square(block) for _, block in self.blocks()])
+            longest = self._keep_length([_longest_square(block) for _, block in self.blocks()])
         return rounding(self.dim, self.vectors[part]) * longest
+
+    def _keep_length(self, squares: Sequence[np.float32]) -> float:
+        """The length for :func:`_known_length`, from the greatest squares of all blocks; a NaN or an overflow shows too."""
+        norm = float(np.sqrt(np.max(squares, initial=0.0)))  # np.max keeps a NaN, max() loses it
+        if not np.isfinite(norm):
+            found = ((first, np.isfinite(_squares(block))) for first, block in self.blocks())
+            row = next(first + int(np.argmin(finite)) for first, finite in found if not finite.all())
+            raise DataError(f"dense search: the embedding of row {row} is not finite or too large; check the encoder.")
+        _norms[self._reader if self._index is None else self._index] = self.rows, norm
+        return norm
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
         queries = self.vectors[part]
@@ -197,18 +207,14 @@ def _known_length(source, rows: int) -> float | None:
     return norm if seen == rows else None
 
 
+def _squares(block: np.ndarray) -> np.ndarray:
+    """Squared length of each vector (n, dim)."""
+    return np.einsum("ij,ij->i", block, block)
+
+
 def _longest_square(block: np.ndarray) -> np.float32:
     """Greatest squared length of the vectors (n, dim); NaN if one has a NaN."""
-    return np.max(np.einsum("ij,ij->i", block, block), initial=0.0)
-
-
-def _keep_length(source, rows: int, squares: Sequence[np.float32]) -> float:
-    """The length for :func:`_known_length`, from the greatest squares of all blocks; a NaN or an overflow shows too."""
-    norm = float(np.sqrt(np.max(squares, initial=0.0)))  # np.max keeps a NaN, max() loses it
-    if not np.isfinite(norm):
-        raise DataError("dense search: a document embedding is not finite or too large; check the encoder.")
-    _norms[source] = rows, norm
-    return norm
+    return np.max(_squares(block), initial=0.0)
 
 
 def rounding(terms: int, queries: np.ndarray) -> np.ndarray:
