@@ -151,7 +151,7 @@ site:
 	  | $(SITE_BIN)/python -m pip install --quiet --disable-pip-version-check --requirement /dev/stdin; }
 	rm -rf build/site && mkdir -p $(SITE_SOURCE)
 	cp -r --parents README.md CONTRIBUTING.md CITATION.cff LICENSE config.yaml config profiles docs resources/questions/README.md \
-	  results/published $(SITE_SOURCE)
+	  benchmarks src/pretrieve/schemas results/published $(SITE_SOURCE)
 	PYTHONPATH=src $(SITE_BIN)/python -c "import pretrieve; print('# Python reference\n'); \
 	  [print(f'::: {module}.{name}\n') for name, module in pretrieve._PLACES.items()]" > $(SITE_SOURCE)/docs/api.md
 	$(SITE_BIN)/mkdocs build --strict --quiet

@@ -1,7 +1,7 @@
 """README and docs: links and anchors lead somewhere, the site has every page, counts are those of the data.
 
-Seen to fail when: a link names a file or a heading that is not there; a page is missing in mkdocs.yml; README counts 30 tables;
-a count of claims is not the published run's; the glossary has a term more, or one that no page links.
+Seen to fail when: a link names a file or a heading that is not there; a page, or a file that one links, is missing in the site;
+README counts 30 tables; a count of claims is not the published run's; the glossary has a term more, or one that no page links.
 """
 
 from __future__ import annotations
@@ -79,6 +79,15 @@ def test_the_site_has_every_page() -> None:
     listed = re.findall(r"[\w./-]+\.md", text)
     assert len(listed) == len(set(listed))
     assert set(listed) == {page.relative_to(ROOT).as_posix() for page in PAGES} | made
+    # What a page links is copied, too: without it `mkdocs build --strict` ends.
+    copied = re.search(
+        r"cp -r --parents ((?:.|\\\n)*) \$\(SITE_SOURCE\)\n", (ROOT / "Makefile").read_text(encoding="utf-8")
+    )[1]
+    places = [ROOT / word for word in copied.replace("\\", "").split()]
+    targets = {
+        (page.parent / link.partition("#")[0]).resolve() for page in PAGES for link in links(page) if link[0] != "#"
+    }
+    assert [str(target) for target in targets if not any(target.is_relative_to(place) for place in places)] == []
 
 
 def test_counts_are_those_of_the_references() -> None:
