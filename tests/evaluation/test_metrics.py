@@ -137,6 +137,9 @@ def test_wrong_inputs_are_named():
         evaluate(RUN, QRELS, [])
     with pytest.raises(ConfigError, match="one text, 'mrr'; expected a list of metrics"):
         evaluate(RUN, QRELS, "mrr")
+    for run in (Run([1], [["a"]], [[1]]), Run(["q1"], [["a", 2]], [[2, 1]])):
+        with pytest.raises(DataError, match="has an id that is no text"):
+            evaluate(run, QRELS, ["mrr"])
     run = make({"q1": ["a", "b"]})
     run.doc_ids[0][1] = "a"
     with pytest.raises(DataError, match="occurs twice for query 'q1'"):

@@ -125,8 +125,8 @@ def evaluate(
     has is omitted. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
 
     Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
-    DataError when the qrels are empty, an id in them is no text or a grade no whole number, a document repeats for a query, or
-    a question has no answers.
+    DataError when the qrels are empty, an id is no text or a grade no whole number, a document repeats for a query, or a question
+    has no answers.
     """
     if not (metrics := given_texts(metrics, "metrics")):
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")
@@ -140,6 +140,10 @@ def evaluate(
     _check_qrels(qrels)
     hits = {}
     for query_id, doc_ids in zip(run.query_ids, run.doc_ids, strict=True):
+        if not all(isinstance(name, str) for name in (query_id, *doc_ids)):  # no qrels have it, so it would not count
+            raise DataError(
+                f"run: query {query_id!r} has an id that is no text, its own or a document's; expected texts."
+            )
         if len(set(doc_ids)) < len(doc_ids):  # a run can be changed after its own check
             raise DataError(f"run: a document occurs twice for query '{query_id}'; every document counts once.")
         hits[query_id] = doc_ids
