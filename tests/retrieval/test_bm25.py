@@ -59,6 +59,9 @@ def test_three_documents_by_hand(tmp_path):
     # a: tf 2, length 3: 2 / (2 + 0.9 * (0.6 + 0.4 * 3 / 2)) = 2 / 3.08;  b: tf 1, length 2: 1 / (1 + 0.9) = 1 / 1.9
     assert run.doc_ids == [["a", "b"]]
     assert run.scores[0].tolist() == pytest.approx([0.470004 * 2 / 3.08, 0.470004 / 1.9], rel=1e-5)
+    # As a search for the best values has them.
+    again = search(tmp_path / "ix", [("q", "zebra")], depth=np.int64(10), k1=np.float64(0.9), b=np.float32(0.4))
+    assert again.scores[0].tolist() == run.scores[0].tolist()
 
 
 @pytest.mark.parametrize(("k1", "b"), [(0.9, 0.4), (1.6, 0.0), (0.3, 1.0)])
@@ -254,7 +257,7 @@ def test_wrong_inputs_are_named(tmp_path):
     with pytest.raises(ConfigError, match="not replaced"):
         build_index([("a", "x")], tmp_path / "notes")
     assert (tmp_path / "notes" / "thesis.txt").exists()
-    for values in ({"depth": 0}, {"k1": -1.0}, {"b": 1.5}, {"threads": 0}):
+    for values in ({"depth": 0}, {"k1": -1.0}, {"k1": np.nan}, {"k1": np.inf}, {"b": 1.5}, {"threads": 0}):
         with pytest.raises(ConfigError, match=next(iter(values))):
             search(tmp_path / "none", [("q", "x")], **{"depth": 5, **values})
 

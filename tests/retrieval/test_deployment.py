@@ -197,6 +197,11 @@ def test_what_is_no_question_is_refused(hybrid: Path) -> None:
         (DataError, r"questions\[0\]: None is NoneType; expected a text", lambda: index.search([None])),
         (DataError, r"ids\[0\]: 5 is int; expected a text", lambda: index.rank(["boat"], ids=[5])),
         (DataError, r"queries\[0\]: None is NoneType", lambda: pretrieve.bm25({"a": "boat"}, {"q": None})),
+        (
+            ConfigError,
+            "queries is a list; expected a text for each id",
+            lambda: pretrieve.bm25({"a": "boat"}, ["boat"]),
+        ),
         (DataError, r"query ids\[0\]: 1 is int", lambda: pretrieve.bm25({"a": "boat"}, {1: "boat"})),
         (ConfigError, "one text, 'boat'; expected a list of questions", lambda: index.rank("boat")),
         (ConfigError, "1 ids for 2 questions; expected one for each", lambda: index.rank(["a", "b"], ids=["x"])),

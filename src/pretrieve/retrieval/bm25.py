@@ -203,17 +203,17 @@ def search(
     ``queries``. The result does not depend on ``threads``.
 
     Raises DataError when ``index_dir`` has no index, or a damaged one, or a query id repeats, and ConfigError when ``depth`` <
-    1, ``k1`` < 0, ``b`` is outside 0..1 or ``threads`` < 1.
+    1, ``k1`` is outside 0..1000, ``b`` outside 0..1 or ``threads`` < 1.
     """
     index_dir = Path(index_dir)
-    if depth < 1 or k1 < 0 or not 0 <= b <= 1 or threads < 1:
+    if depth < 1 or not 0 <= k1 <= 1000 or not 0 <= b <= 1 or threads < 1:
         raise ConfigError(
             f"BM25: depth={depth}, k1={k1}, b={b}, threads={threads}; "
-            "expected depth >= 1, k1 >= 0, 0 <= b <= 1, threads >= 1."
+            "expected depth >= 1, 0 <= k1 <= 1000, 0 <= b <= 1, threads >= 1."
         )
     if not _is_index(index_dir):
         raise DataError(f"{index_dir}: no Lucene index here, expected files segments_*; build the index first.")
-    ranked = _ranked(index_dir, [text for _, text in queries], depth, k1, b, threads)
+    ranked = _ranked(index_dir, [text for _, text in queries], depth, float(k1), float(b), threads)
     return Run([query_id for query_id, _ in queries], *ranked)
 
 

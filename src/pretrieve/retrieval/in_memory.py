@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.errors import DataError, of_workflow
+from pretrieve.base.errors import ConfigError, DataError, of_workflow
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import DTYPE, EmbeddingReader
 from pretrieve.retrieval.shards import Part, ShardedRows
@@ -67,12 +67,17 @@ def bm25(
     Raises
     ------
     ConfigError
-        when pyserini's jar or Java's wheel is not installed, or a number or the language is not allowed.
+        when pyserini's jar or Java's wheel is not installed, a number or the language is not allowed, or texts have no ids.
     DataError
         for an id or a text that cannot be indexed, or a query or its id that is no text.
     """
     from pretrieve.retrieval import bm25 as lucene
 
+    for name, given in (("passages", passages), ("queries", queries)):
+        if not isinstance(given, Mapping):
+            raise ConfigError(
+                f"bm25: {name} is a {type(given).__name__}; expected a text for each id, as {{'a': 'Text'}}."
+            )
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         with of_workflow("BM25"):
