@@ -1,7 +1,7 @@
 """The program ``pretrieve``, its commands, and the workflow's thin scripts.
 
 Seen to fail when: a command is not in the list, or has no module; a script imports the list of commands; a rule names a
-script that is not there; the list imports what it lists.
+script that is not there; the list imports what it lists; a wrong value is passed over, or ends in a traceback.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from argparse import ArgumentTypeError
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import pytest
 from pretrieve.__main__ import COMMANDS, main, module_of, overview
 from pretrieve.base.arguments import json_object, named_values
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import run_command
 from pretrieve.workflow.stage_code import file_of, stage_sources
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +89,36 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
     both = program(*first, "make_corpus", str(tmp_path / "texts"), "--out", str(tmp_path / "again.jsonl"))
     assert both.returncode == 0, both.stderr
     assert (tmp_path / "again.jsonl").read_bytes() == titles.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("check_config missing.yaml", "missing.yaml: no such file"),
+        ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
+        ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
+        ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),
+        ("task descriptions", "descriptions: is made of a corpus or open to one, and none is given"),
+        ('task squad --files file=f --options {"open":true}', "squad: is made of a corpus or open to one, and none is"),
+        (
+            'task collection --files collection=c --options {"max_documents":"3"}',
+            "max_documents is '3'; expected a whole",
+        ),
+        ("task collection --tokenizer damaged.json", "damaged.json: not a tokenizer.json"),
+    ],
+)
+def test_wrong_values_are_said(words: str, said: str, monkeypatch, capsys, tmp_path: Path, vocabulary) -> None:
+    monkeypatch.chdir(tmp_path)
+    vocabulary.save("tokenizer.json")
+    Path("damaged.json").write_text("[]", encoding="utf-8")
+    required = {
+        "bm25": "--task t --sizes full --runs r --outputs o --metrics mrr --index-dir i --costs c --negatives n",
+        "task": "--sizes full=all --tokenizer tokenizer.json --out t",
+    }
+    name, *given = words.split()
+    with pytest.raises(SystemExit):
+        run_command(import_module(f"pretrieve.commands.{name}"), [*required.get(name, "").split(), *given])
+    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_forms_of_values() -> None:

@@ -75,7 +75,7 @@ _GLUE = "https://dl.fbaipublicfiles.com/glue/data"
 _MSMARCO = "https://microsoft.github.io/msmarco"
 #: So much is held out twice, and something must be left to train on.
 _SHARES = {"held_out_share": Between(1e-6, 0.49)}
-_COUNT = Between(1, 10**9, whole=True)
+COUNT = Between(1, 10**9, whole=True)
 
 
 def _names(*names: str) -> dict[str, str]:
@@ -181,7 +181,7 @@ READERS: dict[str, Reader] = {
         url="https://github.com/beir-cellar/beir",
     ),
     "msmarco-passage": _msmarco("read_msmarco_passages", "collection", "titles"),
-    "msmarco-document": _msmarco("read_msmarco_documents", "docs", url=FLAG, max_chars=_COUNT),
+    "msmarco-document": _msmarco("read_msmarco_documents", "docs", url=FLAG, max_chars=COUNT),
     # Each split is a training file (biencoder-*.json) or questions with answers (*.qa.csv, JSON lines).
     "dpr": Reader(
         f"{_OFFICIAL}.dpr_collection:read_dpr",
@@ -205,7 +205,7 @@ READERS: dict[str, Reader] = {
         files=_names("articles", "passages", *_SPLITS),
         optional=_SPLITS,
         tables=("articles", "passages"),
-        allowed={"words": _COUNT, "regular_expressions": FLAG, "share": Between(1e-6, 1)},
+        allowed={"words": COUNT, "regular_expressions": FLAG, "share": Between(1e-6, 1)},
         licence="of the corpus and of the questions: see their sources",
     ),
     # Training pairs of a corpus without training questions: sentences, and the documents they were taken from.

@@ -26,7 +26,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.example_reading import Job
-from pretrieve.benchmarks.readers import READERS, check_files, check_options, reader_named, task_reader
+from pretrieve.benchmarks.readers import COUNT, READERS, check_files, check_options, reader_named, task_reader
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_tables import Collection
@@ -53,6 +53,13 @@ def build_task(
     keys = {key: options.pop(key) for key in reader.keys if key in options}
     check_files(name, reader, files)
     check_options(name, reader, options)
+    if corpus is None and (reader.tables or keys.get("open")):
+        raise ConfigError(
+            f"{name}: is made of a corpus or open to one, and none is given; name its directory: --corpus DIR."
+        )
+    for key, value in keys.items():
+        if key.startswith("max_") and value is not None and not COUNT.admits(value):
+            raise ConfigError(f"{name}: {key} is {value!r}; expected {COUNT}.")
     files, warnings = {key: Path(path) for key, path in files.items()}, Warnings()
     counts = keys.pop("counts", "official")
     if counts not in ("official", "any"):

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, required, required_lists
+from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import cost_beside
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.corpora.tables import read_rows
@@ -33,6 +34,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     check_lists(options, costs=options.costs)
+    if min(options.depth, options.mining_depth) < 1:
+        raise ConfigError(
+            f"--depth is {options.depth}, --mining-depth {options.mining_depth}; expected 1 or more of each."
+        )
     splits = SplitTable(options.task / "splits.parquet")
     test_queries = {size: splits.needed(size) for size in dict.fromkeys(options.sizes)}
     with Cost("bm25", options.threads) as cost:

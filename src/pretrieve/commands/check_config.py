@@ -1,7 +1,9 @@
 """Refuse configuration files that Snakemake could not walk through: aliases or levels without end."""
 
 import argparse
+from pathlib import Path
 
+from pretrieve.base.errors import DataError
 from pretrieve.workflow.config_checks import check_file
 
 
@@ -13,4 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     for file in arguments.files:
+        if not Path(file).is_file():
+            raise DataError(f"{file}: no such file; expected a configuration in YAML.")
         check_file(file)

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "place",
         help=f"a folder of texts ({', '.join(TEXTS)}, subfolders too), tables ({', '.join(TABLES)}), or hub:OWNER/NAME[:CONFIG]",
     )
-    parser.add_argument("--documents", default="files", help=f"what a document of texts is: {' or '.join(DOCUMENTS)}")
+    parser.add_argument("--documents", default="files", choices=DOCUMENTS, help="what a document of texts is")
     parser.add_argument(
         "--columns",
         nargs="*",

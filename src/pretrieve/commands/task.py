@@ -17,7 +17,7 @@ from pretrieve.base.arguments import json_object, named_values, required
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.benchmarks.reading import build_task
 from pretrieve.tasks.splits import Target, parse_sizes
-from pretrieve.text.vocabulary import load_tokenizer
+from pretrieve.text.vocabulary import given_tokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,6 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     files = {name: Path(path) for name, path in named_values(args.files, "--files").items()}
-    sizes, tokenizer = parse_sizes(args.sizes), load_tokenizer(args.tokenizer)
+    sizes, tokenizer = parse_sizes(args.sizes), given_tokenizer(args.tokenizer)
     target = Target(tokenizer, args.out, sizes, args.seed)
     print(json.dumps(build_task(args.reader, files, target, args.corpus, args.options)))
