@@ -34,8 +34,10 @@ quoted = '$(subst ','\'',$(1))'
 # An option that has a value, each word of a list, and the scale, all of them quoted.
 option = $(if $(2),$(1) $(call quoted,$(2)))
 each_quoted = $(foreach word,$(1),$(call quoted,$(word)))
+# KEY=VALUE for --config, which reads VALUE as YAML: a text as it is. Without the blanks Snakemake would take the quotes off.
+text = $(call quoted,$(1)= '$(subst ','',$(2))' )
 # What a run is told beside its scale: where raw files are, and seeds other than the scale's.
-SETTINGS = $(if $(MIRROR),$(call quoted,mirror=$(MIRROR))) $(if $(SEEDS),$(call quoted,seeds=[$(SEEDS)]))
+SETTINGS = $(if $(MIRROR),$(call text,mirror,$(MIRROR))) $(if $(SEEDS),$(call quoted,seeds=[$(SEEDS)]))
 SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 # Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout. It looks for settings there, too.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
@@ -108,8 +110,8 @@ report: $(STAMP)
 	@$(RUN) $(SCALED) -- $(call quoted,results/$(SCALE)/report.html)
 
 my-corpus: $(STAMP)
-	@$(RUN) my_corpus_plan $(SCALED) $(call quoted,my_corpus=$(DIR)) $(if $(MINUTES),$(call quoted,my_corpus_options={minutes: $(MINUTES)}))
-	@$(RUN) my_corpus_report --configfile $(call quoted,results/$(SCALE)/my_corpus/plan.yaml) $(SCALED) $(call quoted,my_corpus=$(DIR))
+	@$(RUN) my_corpus_plan $(SCALED) $(call text,my_corpus,$(DIR)) $(if $(MINUTES),$(call quoted,my_corpus_options={minutes: $(MINUTES)}))
+	@$(RUN) my_corpus_report --configfile $(call quoted,results/$(SCALE)/my_corpus/plan.yaml) $(SCALED) $(call text,my_corpus,$(DIR))
 
 evaluate: $(STAMP)
 	@$(BIN)/pretrieve evaluate-model --model $(call quoted,$(MODEL)) --tasks $(call each_quoted,$(TASKS)) $(if $(CHECK),--check) $(call option,--out,$(OUT))

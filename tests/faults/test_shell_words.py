@@ -25,6 +25,7 @@ from typing import Any
 import pytest
 import yaml
 from miniature import TIMEOUT, Workflow, clone, environment
+from snakemake.cli import parse_config
 
 from pretrieve.base.errors import PretrieveError
 from pretrieve.raw import hub
@@ -417,7 +418,25 @@ def test_every_value_of_every_goal_is_a_word(goal, name):
         check=True,
         env=environment(),
     )
-    assert any(value in word for word in shlex.split(told.stdout)), told.stdout
+    words = shlex.split(told.stdout)
+    assert any(value in text for word in words for text in (word, word.replace("''", "'"))), told.stdout
+
+
+@pytest.mark.parametrize("name", ["notes #2", "2024", "it's: [a], \"b\" \\ é", "'a'", "~", "- x"])
+def test_a_folder_of_any_name_is_that_folder(name):
+    """Snakemake reads the words of --config as YAML, without the quotes at their ends; so do programs beside it."""
+    told = subprocess.run(
+        ["make", "-n", "my-corpus", f"DIR={name}", f"MIRROR={name}"],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+    )
+    for line in told.stdout.splitlines()[-2:]:
+        words = [word for word in shlex.split(line) if word.startswith(("my_corpus=", "mirror="))]
+        for read in (parse_config(words), read_config(words=words)):
+            assert (read["my_corpus"], read["mirror"]) == (name, name), line
 
 
 def test_all_values_of_the_makefile_are_looked_at():
