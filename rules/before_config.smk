@@ -32,6 +32,9 @@ def refuse(error):
 try:
     check_file("config.yaml")
     # Snakemake's own messages name neither the file nor the line, and it reads no file of remarks alone.
+    # Nor does it see a key that stands twice, also in files of --configfile.
+    for file in workflow.configfiles:
+        read_part(Path(file))
     OWN_CONFIG = read_part(Path("config.yaml")) if Path("config.yaml").exists() else {}
 except PretrieveError as error:
     refuse(error)

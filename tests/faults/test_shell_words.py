@@ -422,7 +422,7 @@ def test_every_value_of_every_goal_is_a_word(goal, name):
     assert any(value in text for word in words for text in (word, word.replace("''", "'"))), told.stdout
 
 
-@pytest.mark.parametrize("name", ["notes #2", "2024", "it's: [a], \"b\" \\ é", "'a'", "~", "- x"])
+@pytest.mark.parametrize("name", ["notes #2", "2024", 'it\'s: [a], "b" \\ é', "'a'", "~", "- x"])
 def test_a_folder_of_any_name_is_that_folder(name):
     """Snakemake reads the words of --config as YAML, without the quotes at their ends; so do programs beside it."""
     told = subprocess.run(

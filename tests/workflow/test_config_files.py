@@ -16,6 +16,7 @@ import yaml
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.beir import SETS
 from pretrieve.models.config import BodyConfig
+from pretrieve.references.yaml_files import read_yaml
 from pretrieve.workflow.config_files import complete, read_config, read_part
 from pretrieve.workflow.job_options import encoder_options
 from pretrieve.workflow.plan import Plan, as_argument
@@ -132,8 +133,11 @@ def test_a_section_that_stands_twice_is_refused_and_not_half_lost(tmp_path) -> N
     """YAML's readers would take the second and say nothing; what is merged may stand twice."""
     file = tmp_path / "mine.yaml"
     file.write_text("scales: {demo: {query_length: 16}}\nseeds: [1]\nscales:\n  demo: {passage_length: 32}\n")
-    with pytest.raises(ConfigError, match=r"(?s)mine.yaml: .*the key 'scales' stands here again; .*line 3, column 1"):
-        read_part(file)
+    for read in (read_part, lambda file: read_yaml(file, "claims")):
+        with pytest.raises(
+            ConfigError, match=r"(?s)mine.yaml: .*the key 'scales' stands here again; .*line 3, column 1"
+        ):
+            read(file)
     file.write_text("a: &a {x: 1}\nb: &b {<<: *a, x: 2}\nc: {<<: [*b, *a], x: 3}\n")
     assert read_part(file)["c"] == {"x": 3}
 
@@ -153,6 +157,14 @@ def test_a_config_yaml_that_says_nothing_or_nonsense(project, tmp_path, content,
     ended = project.run("-s", str(project.folder / "Snakefile"), "--directory", str(tmp_path), "--list-rules")
     assert re.search(words, ended.text) and "Error in file" not in ended.text, ended.text
     assert (ended.code == 0) == (words == "corpus")
+
+
+def test_a_file_of_configfile_that_says_a_section_twice(project, tmp_path) -> None:
+    (tmp_path / "mine.yaml").write_text("encoders: {a: null}\nencoders: {b: null}\n")
+    ended = project.run("--list-rules", "--configfile", str(tmp_path / "mine.yaml"))
+    assert ended.code == 1 and "mine.yaml: not readable as YAML: the key 'encoders' stands here again" in ended.stderr
+    (tmp_path / "mine.json").write_text('{\n\t"seeds":\t[1]\n}\n')
+    assert project.run("--list-rules", "--configfile", str(tmp_path / "mine.json")).code == 0
 
 
 def test_folders_and_columns_whose_names_are_numbers_keep_them() -> None:

@@ -17,8 +17,6 @@ from jsonschema.exceptions import best_match
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, nearest
 
-# The fast parser (ten times as fast), where libyaml is there. Safe, whichever it is.
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _WHOLE = Draft202012Validator.TYPE_CHECKER
 #: The schema's draft, where ``.nan`` and ``.inf`` are no numbers.
 _Validator = validators.extend(
@@ -27,10 +25,31 @@ _Validator = validators.extend(
 )
 
 
+class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # libyaml's reads the same ten times faster
+    """YAML's safe loader, but a key that stands twice in a mapping is an error: of two sections the first would be lost."""
+
+    def construct_document(self, node: yaml.Node) -> Any:
+        waiting, seen = [node], set[int]()
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, yaml.ScalarNode) or id(part) in seen:
+                continue
+            seen.add(id(part))
+            pairs = part.value if isinstance(part, yaml.MappingNode) else ()
+            known = set[str]()
+            for key, _ in pairs:
+                if isinstance(key, yaml.ScalarNode) and key.value in known:
+                    problem = f"the key {key.value!r} stands here again; expected it once: join what is below both"
+                    raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
+                known.add(str(key.value))
+            waiting += [value for _, value in pairs] or part.value
+        return super().construct_document(node)
+
+
 def read_yaml(path: Path | str, what: str) -> Any:
     """The content of a YAML file. Raises ConfigError where there is none, in whose place ``what`` was expected, or no YAML."""
     try:
-        return yaml.load(Path(path).read_text(encoding="utf-8"), _Loader)
+        return yaml.load(Path(path).read_text(encoding="utf-8"), Loader)
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; expected {what}.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -70,5 +89,5 @@ def check(value: Any, where: str, schema: str, part: str = "", below: str = "") 
 
 @cache
 def _rules(schema: str, part: str) -> Draft202012Validator:
-    whole = yaml.load(package_file(f"schemas/{schema}.schema.yaml").read_text(encoding="utf-8"), _Loader)
+    whole = yaml.load(package_file(f"schemas/{schema}.schema.yaml").read_text(encoding="utf-8"), Loader)
     return _Validator({**whole["$defs"][part], "$defs": whole["$defs"]} if part else whole)

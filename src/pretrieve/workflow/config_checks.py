@@ -21,6 +21,7 @@ import yaml
 from jsonschema import Draft202012Validator, validators
 
 from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.references.yaml_files import Loader
 
 #: The project's own configuration has about 7,000 values in ten levels.
 MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 200_000, 40, 400
@@ -66,27 +67,6 @@ Validator = validators.extend(
         "integer", lambda checker, value: isinstance(value, int) and not isinstance(value, bool)
     ),
 )
-
-
-class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # libyaml's reads the same ten times faster
-    """YAML's safe loader, but a key that stands twice in a mapping is an error: of two sections the first would be lost."""
-
-    def construct_document(self, node: yaml.Node) -> Any:
-        waiting, seen = [node], set[int]()
-        while waiting:
-            part = waiting.pop()
-            if isinstance(part, yaml.ScalarNode) or id(part) in seen:
-                continue
-            seen.add(id(part))
-            pairs = part.value if isinstance(part, yaml.MappingNode) else ()
-            known = set[str]()
-            for key, _ in pairs:
-                if isinstance(key, yaml.ScalarNode) and key.value in known:
-                    problem = f"the key {key.value!r} stands here again; expected it once: join what is below both"
-                    raise yaml.constructor.ConstructorError(problem=problem, problem_mark=key.start_mark)
-                known.add(str(key.value))
-            waiting += [value for _, value in pairs] or part.value
-        return super().construct_document(node)
 
 
 def check_file(path: Path | str) -> None:

@@ -25,7 +25,8 @@ import yaml
 
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import ConfigError
-from pretrieve.workflow.config_checks import Loader, check_file
+from pretrieve.references.yaml_files import Loader
+from pretrieve.workflow.config_checks import check_file
 from pretrieve.workflow.scales import OWN
 
 

@@ -24,7 +24,8 @@ from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.config_checks import Loader, Validator, check_numbers, check_search, not_allowed
+from pretrieve.references.yaml_files import Loader
+from pretrieve.workflow.config_checks import Validator, check_numbers, check_search, not_allowed
 from pretrieve.workflow.job_options import EXAMPLE_READERS, encoder_options, from_outside, objective_options
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
