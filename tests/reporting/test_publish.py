@@ -180,6 +180,17 @@ def test_pages_are_written_again_from_a_publication(finished):
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
     with pytest.raises(DataError, match="no publication of the scale small"):
         publish_again(Path("."), "small", [])
+    for name in (
+        "report.html",
+        "claims.md",
+        "tiny/table9.csv",
+        "tiny/table9.manifest.json",
+        "figures/tiny/figure1.svg",
+    ):
+        (target / name).rename("kept")
+        with pytest.raises(DataError, match=rf"{name}: no such file, .* git checkout -- "):
+            publish_again(Path("."), "demo", ["tiny/figure1"], ("a", "b"))
+        Path("kept").rename(target / name)
 
 
 def test_another_scale_has_a_page_of_its_own(finished):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,8 +164,9 @@ def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: 
         raise DataError(f"{repository / 'results/published'}: no publication of the scale {scale}.")
     date, _, _, commit = PUBLICATION.fullmatch(root.name).groups()
     config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
-    tables = [name for name in configured(config, "tables") if table_of(root, name).is_file()]
-    figures = [name for name in figures if (root / f"figures/{name}.svg").is_file()]
+    _there(root / name for name in ("README.md", *LEDGER))
+    tables = _whole(configured(config, "tables"), lambda name: [table_of(root, name, kind) for kind in EXTENSIONS])
+    figures = _whole(figures, lambda name: [root / f"figures/{name}.{kind}" for kind in FIGURE_EXTENSIONS])
     words = {claim.name: claim.estimand for claim in load_claims(repository / "references/claims.yaml")}
     headlines = [
         one._replace(finding=one.finding._replace(estimand=words.get(one.finding.id, one.finding.estimand)))
@@ -226,6 +227,13 @@ def _there(files: Iterable[Path]) -> None:
     for path in files:
         if not path.is_file():
             raise DataError(f"{path}: no such file, so the run is not finished. {make_it(path)}")
+
+
+def _whole(names: Iterable[str], files: Callable[[str], Sequence[Path]]) -> list[str]:
+    """The names of which any file is there, and then all have to be."""
+    published = [name for name in names if any(map(Path.is_file, files(name)))]
+    _there(file for name in published for file in files(name))
+    return published
 
 
 def _copy_curves(root: Path, target: Path) -> list[str]:
