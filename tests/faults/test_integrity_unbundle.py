@@ -39,6 +39,7 @@ from made_slices import (
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.operations.bundle import unpack
 from pretrieve.operations.bundle.archive import sums_of, write_archive
+from pretrieve.operations.bundle.results import packed_jobs, write_slice
 from pretrieve.operations.bundle.runner import run_slice
 from pretrieve.operations.bundle.unpack import unbundle
 
@@ -164,6 +165,27 @@ def test_flips_that_the_manifest_would_not_show_are_found_by_xz(home: Path, ther
         flipped(archive, bit)
         summed_again(there, archive.name)
         assert "not a whole" in refused(home, there)
+
+
+def test_copies_of_a_slice_are_one_and_those_of_two_runs_are_not_mixed(home: Path, there: Path) -> None:
+    copy, out = there.with_name("slice-001 (1)"), there.parent
+    shutil.copytree(there, copy)
+    changed(copy, lambda manifest: next(iter(manifest["jobs"].values()))["made"].update(seconds=2.0))
+    assert "slice-001 (1)" in (told := refused(home, out)) and "from another run" in told
+    shutil.rmtree(copy)
+    shutil.copytree(there, copy)
+    (out / "out.zip").touch()
+    assert "out.zip: no slice is there; expected a folder" in refused(home, out / "out.zip")
+    assert len(unbundle(out).jobs) == 2
+
+
+def test_the_runner_counts_its_own_slices_beside_copies_and_other_manifests(there: Path) -> None:
+    jobs, out = two_jobs(), there.parent
+    shutil.copytree(there, there.with_name("slice-001.old"))
+    (out / "manifest.json").write_text("{}")  # a bundle's, where --out is the bundle's folder
+    assert packed_jobs(out) == {job.id for job in jobs}
+    records = {job.id: {"seconds": 1.0} for job in jobs}
+    assert write_slice(jobs, records, there.parents[1], out, {}).name == "slice-002"
 
 
 @pytest.mark.parametrize("what", ["part", "member", "index"])

@@ -74,9 +74,7 @@ def packed_jobs(out: Path) -> set[str]:
 
 
 def slices_in(out: Path) -> list[Path]:
-    """The complete slices of a folder, oldest first; the folder itself where it is one."""
-    if (out / MANIFEST).is_file():
-        return [out]
+    """The complete slices of a folder, oldest first."""
     return sorted(path.parent for path in out.glob(f"slice-*/{MANIFEST}"))
 
 
@@ -107,7 +105,8 @@ def write_slice(
     """
     if not jobs:
         return None
-    number = 1 + max((int(path.name.rpartition("-")[2]) for path in slices_in(out)), default=0)
+    ends = (path.name.rpartition("-")[2] for path in slices_in(out))
+    number = 1 + max((int(end) for end in ends if end.isdecimal()), default=0)  # a copy may be called slice-001.old
     folder, unfinished = out / f"slice-{number:03d}", out / f".slice-{number:03d}.part"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)

@@ -27,7 +27,7 @@ from pretrieve.operations.bundle.arrived import arrived, asked_by, unpack
 from pretrieve.operations.bundle.contents import Asked, code_of, data_files, remaining, touch
 from pretrieve.operations.bundle.jobs import Job, dependents
 from pretrieve.operations.bundle.programs import score
-from pretrieve.operations.bundle.results import is_of, slices_in
+from pretrieve.operations.bundle.results import MANIFEST, is_of, slices_in
 
 
 @dataclass
@@ -45,15 +45,18 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
     any_code: accept results of other source files, too; Snakemake then does not see the difference. given: words for
     ``--config`` that the bundle was made with.
 
-    Raises DataError when there is no slice, slices of several bundles are mixed, one is damaged or was changed, or there is
-    no room; nothing is in place then that was not before; ConfigError when the bundle was made with words that are not
-    given.
+    Raises DataError when there is no slice, slices of several bundles or runs of one are mixed, one is damaged or was changed,
+    or there is no room; nothing is in place then that was not before; ConfigError when the bundle was made with words that are
+    not given.
     """
-    folder = folder.parent if folder.is_file() else folder
-    slices = slices_in(folder)
+    folder = folder.parent if folder.name == MANIFEST else folder
+    slices = [folder] if (folder / MANIFEST).is_file() else slices_in(folder)
     if not slices:
-        raise DataError(f"{folder}: no slice is there; expected slice-001/manifest.json, … as the runner writes them.")
+        raise DataError(
+            f"{folder}: no slice is there; expected a folder with slice-001/manifest.json, … as the runner writes them."
+        )
     came = [arrived(path) for path in slices]
+    _check_one_run(slices, came)
     if len(bundles := sorted({manifest["bundle"]["bundle"] for manifest, _ in came})) > 1:
         raise DataError(f"{folder}: slices of the bundles {', '.join(bundles)}; take those of one bundle at a time.")
     about = came[0][0]["bundle"]
@@ -86,6 +89,19 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
         write_json(kept, manifest)
     _note(asked, unscored)
     return taken
+
+
+def _check_one_run(slices: Sequence[Path], came: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
+    """Raise DataError where two slices have a job, unless one is a copy of the other: files of both would be mixed."""
+    first: dict[str, tuple[Path, Any]] = {}
+    for path, (manifest, jobs) in zip(slices, came, strict=True):
+        for job in jobs:
+            made = manifest["jobs"][job.id]["made"]
+            other, earlier = first.setdefault(job.id, (path, made))
+            if made != earlier:
+                raise DataError(
+                    f"{path}: {job.name} is also in {other}, from another run; take home the slices of one run."
+                )
 
 
 def _note(asked: Asked, jobs: Iterable[Job]) -> None:
