@@ -102,7 +102,8 @@ def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> Non
     [
         ("recipe", "dpr-bm52", "my_corpus_options.recipe: 'dpr-bm52' is not allowed"),
         ("objectives", ["berd"], "my_corpus_options.objectives: 'berd'.*did you mean 'bert'"),
-        ("passage_length", 4096, "passage_length: 4096 is more than the body's 512"),
+        ("passage_length", 4096, "passage_length: 4096 is not allowed; expected 7 to 512"),
+        ("passage_length", 6, "my_corpus_options.passage_length: 6 is not allowed; expected 7 to 512"),
         ("depth", 20, "my_corpus_options.depth: 20 hits of a query are too few for the metrics; expected 100 or more"),
         (
             "language",

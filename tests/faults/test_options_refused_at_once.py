@@ -243,15 +243,16 @@ def test_recipes_that_there_are_not(tmp_path: Path, wrong: dict[str, Any], of: s
 
 
 def test_lengths_of_a_run_on_ones_own_corpus(tmp_path: Path) -> None:
-    """Against the positions of the body, in both places that can say them."""
+    """Against the positions of the body, and what a title leaves, in both places that can say them."""
     (tmp_path / "corpus.jsonl").write_text("".join(f'{{"_id": "{n}", "text": "One {n}. Two."}}\n' for n in range(30)))
     for place in ("finetuning", None):
         config = project_config() | {"my_corpus": str(tmp_path)}
         config["my_corpus_options"] = copy.deepcopy(config["my_corpus_options"])
         options = config["my_corpus_options"]
-        (options[place] if place else options)["passage_length"] = 600
-        with pytest.raises(ConfigError, match=r"passage_length: 600 .*512"):
-            checked(my_corpus.with_my_corpus(config))
+        for length in (600, 6):
+            (options[place] if place else options)["passage_length"] = length
+            with pytest.raises(ConfigError, match=rf"passage_length: {length} is not allowed; expected 7 to 512"):
+                checked(my_corpus.with_my_corpus(config))
 
 
 @pytest.mark.parametrize(

@@ -87,15 +87,18 @@ def _check_options(config: Mapping[str, Any]) -> None:
             "lower it, or raise depth"
         )
     base = recipes[options["recipe"]].get("recipe", options["recipe"])
-    room = options["scale"]["body"]["max_positions"]
     for where, name, entry in (("finetuning", base, recipes[options["recipe"]]), ("reranker", _CROSS, {})):
         check_options(name, RECIPES.get(name, {}), options[where], f"my_corpus_options.{where}")
         resolved = resolve_recipe(name, {"recipe": name, **entry}, {name: options[where]})
         check_together(name, resolved, f"my_corpus_options.{where}")
-        for option in {"query_length", "passage_length"} & set(options[where]):
-            if (value := options[where][option]) > room:
+    room = options["scale"]["body"]["max_positions"]
+    for where, given in (("", options), *((f"{name}.", options[name]) for name in ("finetuning", "reranker"))):
+        # The least: [CLS], a title that takes half, [SEP], a token of the text, [SEP].
+        for option, low in (("query_length", 3), ("passage_length", 7)):
+            if option in given and not low <= given[option] <= room:
                 raise ConfigError(
-                    f"config: my_corpus_options.{where}.{option}: {value} is more than the body's {room} positions."
+                    f"config: my_corpus_options.{where}{option}: {given[option]} is not allowed; expected {low} to {room}, the "
+                    "positions of the body"
                 )
 
 
@@ -132,11 +135,6 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     made = copy.deepcopy(dict(config))
     scale = made["scales"][config["scale"]]
     scale |= copy.deepcopy(dict(options["scale"]))
-    room = scale["body"]["max_positions"]
-    if options["passage_length"] > room:
-        raise ConfigError(
-            f"config: my_corpus_options.passage_length: {options['passage_length']} is more than the body's {room} positions."
-        )
     scale |= {"corpus": NAME, "roles": {}, "passage_length": options["passage_length"]}
     for key in ("means", "originals"):
         scale.pop(key, None)  # of data sets that are not there any more
