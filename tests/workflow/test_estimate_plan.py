@@ -211,3 +211,15 @@ def test_a_finished_run_is_compared_job_by_job(monkeypatch, tmp_path: Path) -> N
     files = sum(len(compare.cost_files(estimate.graph.plan, part, str(tmp_path))) for part in parts)
     assert stages["finetune"].cpu_s == 2.0 * files and stages["finetune"].wall_s == 3.0 * files
     assert stages["pretrain"].expected_s > 0 and "total" in compare.report(list(stages.values()))
+
+
+def test_a_teacher_scores_the_groups_of_every_number_of_epochs_that_is_tried(monkeypatch) -> None:
+    def encoded(**options) -> float:
+        config = configuration(
+            recipes={**configuration()["recipes"], "dupmae-3stage": {"options": {"steps": 100_000} | options}}
+        )
+        estimate = estimate_of(plan_of(monkeypatch, config))
+        return estimate.workload.of(Job("finetune", "dupmae.dupmae-3stage", "questions", 1, ("80pct",))).encode
+
+    one, other = encoded(epochs=3, few_epochs=[]), encoded(epochs=9, few_epochs=[])
+    assert encoded(few_epochs=[9]) == other > one and encoded(few_epochs=[3, 9]) > 1.1 * other

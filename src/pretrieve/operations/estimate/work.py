@@ -182,13 +182,15 @@ class Workload:
             examples = size.train[name]
             if options.get("sources") == "separate":
                 examples *= len(options["negatives"])
-            searched = options["few_epochs"] if name != "full" else []
-            steps = sum(steps_of(examples, {**options, "epochs": epochs}) for epochs in searched or [options["epochs"]])
             step = finetuning_step(options, body, lengths, examples, self._train_budget)
             looks = options.get("curve", 0) if name in watched else 0
-            beside = self._beside(options, body, size, examples, steps, looks)
-            work = self._training(step, steps, numbers).plus(replace(beside, tokens=0.0))
-            total = total.plus(replace(work, disk=work.disk + 4 * numbers))
+            searched = options["few_epochs"] if name != "full" else []
+            work = Work()
+            for own in [options | {"epochs": epochs} for epochs in searched] or [options]:
+                steps = steps_of(examples, own)
+                beside = self._beside(own, body, size, examples, steps, looks)
+                work = work.plus(self._training(step, steps, numbers)).plus(replace(beside, tokens=0.0))
+            total = total.plus(replace(work, disk=work.disk + 4 * numbers, runs=1.0))
         return total
 
     def _lengths(self, options: Mapping[str, Any], size: TaskSize) -> TaskLengths:
