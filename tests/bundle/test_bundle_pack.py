@@ -155,7 +155,11 @@ def test_what_came_of_other_data_is_not(project: list[Job], about: dict) -> None
     Path(f"{ROOT}/tasks/large/passages/tokens.bin").write_bytes(b"other")
     taken = unpack.choose(project, project, about)
     assert len(taken.jobs) == 5 and not [one for one in taken.jobs if "large" in one.name]
-    assert set(taken.refused.values()) == {"was made from other data than results/demo/tasks/large now"}
+    place = f"{ROOT}/tasks/large"
+    assert set(taken.refused.values()) == {f"was made from other data than {place} now"}
+    shutil.rmtree(place)  # another checkout
+    refused = unpack.choose(project, project, about).refused
+    assert set(refused.values()) == {f"was made from other data than {place} (not made here yet) now"}
 
 
 def test_an_unfinished_job_waits_with_what_comes_of_it(project: list[Job], about: dict) -> None:

@@ -124,7 +124,8 @@ def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any],
             there = all(_is_there(file, root) for file in outputs_of(job))
             refused[job.id] = "is done already" if there else "is not asked for with these arguments any more"
         elif job.id in stale:
-            refused[job.id] = f"was made from other data than {', '.join(places)} now"
+            shown = (place if Path(place).exists() else f"{place} (not made here yet)" for place in places)
+            refused[job.id] = f"was made from other data than {', '.join(shown)} now"
         elif not any_code and code_of(job.call) != came[job.id].code:
             refused[job.id] = "was made by other source files (see --any-code)"
     # The plan says which jobs are sizes of one; the bundle says which of them were not requested.
