@@ -122,7 +122,8 @@ def test_copies_everything_and_shows_the_headlines(finished):
         assert (target / name).read_bytes() == Path("results/demo", name).read_bytes()
     for extension in EXTENSIONS:
         assert (target / f"tiny/table9.{extension}").read_bytes() == (FOLDER / f"table9.{extension}").read_bytes()
-    assert yaml.safe_load((target / "config.yaml").read_text()) == CONFIG
+    told = {"seeds": [1, 2], "tables": TABLES, "figures": ["tiny/figure1"]}
+    assert yaml.safe_load((target / "config.yaml").read_text()) == CONFIG | told
     index = (target / "README.md").read_text()
     assert f"| tiny/table9 | 10 | 5 | 1 | 4 | {commit[:7]} | 245 | [csv](tiny/table9.csv)" in index
 
@@ -198,6 +199,7 @@ def test_another_scale_has_a_page_of_its_own(finished):
     shutil.copytree("results/demo", "results/small")
     target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
     assert (target / "tiny/table9.csv").is_file() and target.name.startswith("2026-01-02-small-")
+    assert yaml.safe_load((target / "config.yaml").read_text())["scale"] == "small"
     assert Path("README.md").read_text() == readme and not Path("docs/results.md").exists()
     assert not Path("docs/headlines.svg").exists()
     page = Path("docs/results-small.md").read_text()

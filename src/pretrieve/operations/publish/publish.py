@@ -54,10 +54,11 @@ def publish(
     figures: Sequence[str] = (),
     claims: Sequence[str] | None = None,
 ) -> Path:
-    """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and
-    the whole ``config``, to ``repository/results/published/{date}-{scale}-{commit}`` (``{date}.2-…``: the second of a day);
-    write ``repository/docs/results.md`` (``results-{scale}.md`` of another scale than the configuration's), and show ``claims``
-    in ``repository/README.md``: by default the headlines of the configuration's scale, and nothing of another.
+    """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and the
+    whole ``config`` with the run's scale, seeds, tables and figures, to ``repository/results/published/{date}-{scale}-{commit}``
+    (``{date}.2-…``: the second of a day); write ``repository/docs/results.md`` (``results-{scale}.md`` of another scale than the
+    configuration's), and show ``claims`` in ``repository/README.md``: by default the headlines of the configuration's scale, and
+    nothing of another.
 
     Nothing is written unless everything is in order. Returns the new folder.
 
@@ -98,8 +99,10 @@ def publish(
     for name, file in copies.items():
         (part / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, part / name)
-    # All of it, for config/ changes.
-    text = yaml.safe_dump(config, sort_keys=False, allow_unicode=True, width=130)
+    # All of it, for config/ changes; and what the run was told beside it.
+    seeds = sorted({seed for name in tables for seed in _manifest(root, name)["seeds"]})
+    told = {"scale": scale_of(root), "seeds": seeds, "tables": [*tables], "figures": [*figures]}
+    text = yaml.safe_dump({**config, **told}, sort_keys=False, allow_unicode=True, width=130)
     (part / "config.yaml").write_text(text, encoding="utf-8")
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
@@ -188,12 +191,16 @@ def _clean_commit(repository: Path) -> str:
     return commit
 
 
+def _manifest(root: Path, name: str) -> dict[str, Any]:
+    return json.loads(table_of(root, name, "manifest.json").read_text(encoding="utf-8"))
+
+
 def _check_table(root: Path, name: str) -> None:
     path, manifest = table_of(root, name), table_of(root, name, "manifest.json")
     for file in (table_of(root, name, extension) for extension in EXTENSIONS):
         if not file.is_file():
             raise DataError(f"{file}: no such file, so {name} is not finished. {make_it(path)}")
-    git = json.loads(manifest.read_text(encoding="utf-8"))["git"]
+    git = _manifest(root, name)["git"]
     if git["dirty"]:
         raise DataError(
             f"{manifest}: {name} was made by files that differ from commit {(git['commit'] or 'none')[:7]}, so nobody could make "
