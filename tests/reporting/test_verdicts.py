@@ -382,6 +382,23 @@ def test_a_comparison_is_on_the_queries_that_both_have(folder):
     assert "on the 60 queries that all of its cells were tested on" in found.note
 
 
+def test_two_data_sets_have_no_query_in_common(folder):
+    """Whatever their ids: a on one data set and b on another are independent, each with its own number of queries."""
+    for same in (True, False):
+        lines, cells = with_scores({"a": hits(120, 121, 122), "b": hits(60, 61, 62)})
+        for seed in (1, 2, 3):
+            there, path = (ROOT / f"metrics/b.r-1k/{name}/seed{seed}.json" for name in ("qa", "more"))
+            record = json.loads(there.read_text())
+            for of in record["per_query"].values() if not same else ():
+                of |= {f"other-{query}": of.pop(query) for query in list(of)[:150]}
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(json.dumps(record))
+        lines[1] = lines[1]._replace(dataset="more")
+        found = judge(lines, cells).outcomes[0]
+        # √(0.61 · 0.39 / 199 + 0.31 · 0.69 / 199) = 4.8 points, and more for the seeds
+        assert (found.outcome, found.effect, found.note) == ("for", 30.0, "") and 18 < found.low < 30 - 1.96 * 4.7
+
+
 def test_one_query_says_nothing_of_others_however_many_seeds(folder):
     lines, cells = with_scores({"a": np.ones((3, 1)), "b": np.array([[0.1], [0.2], [0.15]])})
     found = judge(lines, cells)

@@ -34,8 +34,8 @@ class Value:
     """A measured value. ``sd``: over seeds, 0 where nothing is drawn at random, None with a single seed.
 
     ``files`` are the metrics files behind it, one for each seed; ``factor`` turns what they hold (0..1) into the unit.
-    ``parts``: of the mean of a series, the values it is the mean of. ``paper``, ``role`` and ``system`` as the table or figure
-    has them; ``encoder``: what was trained with a seed, '' where nothing was. ``beyond``: ``no`` of a
+    ``parts``: of the mean of a series, the values it is the mean of. ``paper``, ``role``, ``dataset`` and ``system`` as the table
+    or figure has them; ``encoder``: what was trained with a seed, '' where nothing was. ``beyond``: ``no`` of a
     point that guessing has, too.
     """
 
@@ -49,6 +49,7 @@ class Value:
     parts: tuple[Value, ...] = ()
     paper: str = ""
     role: str = ""
+    dataset: str = ""
     system: str = ""
     encoder: str = ""
     beyond: str = ""
@@ -231,6 +232,7 @@ class Measurements:
             files=tuple(files) if dataset else (),
             paper=paper,
             role=line.role,
+            dataset=dataset,
             system=system,
             encoder=encoder,
             beyond=line.beyond_chance if isinstance(line, Point) else "",

@@ -52,7 +52,9 @@ def compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outc
     bases = [measurements.facts.bases.get(value.encoder, value.encoder) for value in values]
     scores = [measurements.per_query(value, drawn) for value in values]
     reasons = [score for score in scores if isinstance(score, str)]
-    common = sorted(set.intersection(*map(set, scores))) if not reasons else []
+    # Of two data sets an id is two queries, however equal.
+    apart = len({value.dataset for value in values}) > 1
+    common = sorted(set.intersection(*map(set, scores))) if not (reasons or apart) else []
     spreads = [measurements.spread(value) for value in values]
     if len(common) > 1:
         if any(len(score) > len(common) for score in scores):
@@ -62,7 +64,7 @@ def compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outc
 
         def estimate(weights: Sequence[Decimal]) -> Estimate:
             return crossed_estimate(blocks, [float(w) for w in weights], bases)
-    elif reasons and None not in spreads:
+    elif (reasons or apart) and None not in spreads:
         numbers = [float(value.number) for value in values]
 
         def estimate(weights: Sequence[Decimal]) -> Estimate:
