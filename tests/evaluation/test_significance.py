@@ -94,6 +94,8 @@ def test_the_interval_of_many_pairs_is_students_and_a_few_have_none():
     assert paired_randomisation_test(a, b)[1:] == pytest.approx((mean - half, mean + half), abs=0.1 * half)
     assert paired_randomisation_test(np.ones(5), np.zeros(5))[1:] == (-np.inf, np.inf)
     assert paired_randomisation_test(np.ones(6), np.zeros(6)) == (2 / 64, 1.0, 1.0)
+    assert paired_randomisation_test(np.ones(5), np.ones(5)) == (1.0, -np.inf, np.inf)
+    assert paired_randomisation_test(np.ones(6), np.ones(6)) == (1.0, 0.0, 0.0)
     covered = [paired_randomisation_test(rng.normal(0, 1, 12), np.zeros(12), rounds=1)[1:] for _ in range(400)]
     assert 0.92 < np.mean([low <= 0 <= high for low, high in covered]) < 0.98
 
@@ -149,6 +151,7 @@ def test_p_and_interval_are_those_of_student():
     assert one.p_above(0) == pytest.approx(0.0581, abs=1e-4) and one.p_below(0) == pytest.approx(0.9419, abs=1e-4)
     assert one.interval() == pytest.approx((2 - 2.7764, 2 + 2.7764), abs=1e-4)
     assert Estimate(1.0, (), 6).p_above(0) == 1 / 64 and Estimate(0.0, (), 6).p_above(0) == 1
+    assert Estimate(1.0, (), 6).interval() == (1.0, 1.0) and Estimate(1.0, (), 5).interval() == (-np.inf, np.inf)
 
 
 def test_few_queries_with_a_difference_say_little():

@@ -399,6 +399,12 @@ def test_two_data_sets_have_no_query_in_common(folder):
         assert (found.outcome, found.effect, found.note) == ("for", 30.0, "") and 18 < found.low < 30 - 1.96 * 4.7
 
 
+def test_five_equal_differences_have_no_interval(folder):
+    few, cells = with_scores({"a": hits(5, n=5), "b": hits(0, n=5)})
+    outcome = judge(few, cells, (1,)).outcomes[0]
+    assert (outcome.outcome, outcome.effect, outcome.low, outcome.high) == ("open", 100.0, None, None)
+
+
 def test_one_query_says_nothing_of_others_however_many_seeds(folder):
     lines, cells = with_scores({"a": np.ones((3, 1)), "b": np.array([[0.1], [0.2], [0.15]])})
     found = judge(lines, cells)

@@ -58,8 +58,6 @@ def paired_randomisation_test(a: Sequence[float], b: Sequence[float], rounds: in
     differences = a - b
     differences = differences[differences != 0]
     n, rng = len(differences), np.random.default_rng(seed)
-    if n == 0:
-        return Paired(1.0, 0.0, 0.0)
     exact = n <= EXACT_LIMIT
     sums, sizes = _all_subsets(differences, rounds) if exact else _random_subsets(differences, rounds, rng)
     drawn, more = len(sums), 0 if exact else 1
@@ -145,8 +143,8 @@ class Estimate:
         return Estimate(-self.effect, self.parts, self.n).p_above(-bound)
 
     def interval(self, tail: float = 0.025) -> tuple[float, float]:
-        """Bounds that leave ``tail`` on each side."""
-        half = self._half_width(tail)
+        """Bounds that leave ``tail`` on each side; infinite where all values are equal, and too few to show anything."""
+        half = self._half_width(tail) or (math.inf if 0.5**self.n > tail else 0.0)
         return self.effect - half, self.effect + half
 
     def _half_width(self, tail: float) -> float:

@@ -99,7 +99,8 @@ def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[De
     outcome = replace(outcome, effect=float(effect), points=all(test.met(numbers) for test in shown))
     if estimate is None:
         return outcome
-    low, high = estimate(weights).interval(LEVEL / 2)
+    bounds = estimate(weights).interval(LEVEL / 2)
+    low, high = bounds if math.isfinite(bounds[0]) else (None, None)
     ps = [[estimate(test.weights).p_above(float(test.bound)) for test in tests] for tests in (shown, refuted)]
     return replace(outcome, low=low, high=high, p_for=max(ps[0]), p_against=min(1.0, min(ps[1]) * len(ps[1])))
 

@@ -8,6 +8,7 @@ without x.
 from __future__ import annotations
 
 import csv
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -278,7 +279,8 @@ class _Measurer:
         values = [value * factor for value in found.values]
         y = round(fmean(values), digits)
         delta = round(y - parse_number(published), digits) if published else None
-        low, high = ("", "") if found.interval is None else (f"{end * factor:.{digits}f}" for end in found.interval)
+        known = found.interval is not None and math.isfinite(found.interval[0])
+        low, high = (f"{end * factor:.{digits}f}" for end in found.interval) if known else ("", "")
         return point._replace(
             low=low,
             high=high,

@@ -91,10 +91,10 @@ def _shown(number: float, unit: str) -> str:
 
 
 def query_interval(values: Collection[float], shown: float) -> tuple[float, ...]:
-    """95 % interval of the mean of values, one for each query (Student's t); () of fewer than two, and where the mean is not
-    ``shown``: that of several data sets has weights that its queries have not."""
+    """95 % interval of the mean of values, one for each query (Student's t); () of fewer than two, of fewer than six that are
+    equal, and where the mean is not ``shown``: that of several data sets has weights that its queries have not."""
     mean = fmean(values)
-    if len(values) < 2 or abs(mean - shown) > 1e-9:
+    if len(values) < (2 if len(set(values)) > 1 else 6) or abs(mean - shown) > 1e-9:
         return ()
     half = scipy.special.stdtrit(len(values) - 1, 0.975) * stdev(values) / len(values) ** 0.5
     return mean - half, mean + half

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -124,7 +125,7 @@ class Comparison:
         seeds = sum(variance / len(one.seeds) for one in (row, other) if len(one.seeds) > 1)
         of_queries = query_variance(queries)
         found = Estimate(float(queries.mean()), (of_queries, (seeds, freedom)), len(queries))
-        low, high = found.interval(self.tail)
+        low, high = (bound if math.isfinite(bound) else found.effect for bound in found.interval(self.tail))
         if not of_queries[0] and 0.5 ** len(queries) > self.tail:
             low, high = min(low, 0.0), max(high, 0.0)  # a few queries with one and the same difference
         return Difference(found.effect, low, high)
