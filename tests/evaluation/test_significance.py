@@ -16,6 +16,7 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation import significance
 from pretrieve.evaluation.significance import (
+    SMALLEST,
     Estimate,
     crossed_draws,
     crossed_estimate,
@@ -152,6 +153,7 @@ def test_p_and_interval_are_those_of_student():
     assert one.interval() == pytest.approx((2 - 2.7764, 2 + 2.7764), abs=1e-4)
     assert Estimate(1.0, (), 6).p_above(0) == 1 / 64 and Estimate(0.0, (), 6).p_above(0) == 1
     assert Estimate(1.0, (), 6).interval() == (1.0, 1.0) and Estimate(1.0, (), 5).interval() == (-np.inf, np.inf)
+    assert Estimate(1.0, (), 2000).p_above(0) == Estimate(1.0, ((1e-9, 100.0),)).p_above(0) == SMALLEST > 0
 
 
 def test_few_queries_with_a_difference_say_little():

@@ -132,7 +132,7 @@ def test_q_is_adjusted_over_all_pairs_of_a_board():
     assert len(pairs) == 6 and len(standings) == 4
     expected = stats.false_discovery_control([float(pair.p) for pair in pairs])
     assert [float(pair.q) for pair in pairs] == pytest.approx(expected, abs=2e-4)
-    assert any(pair.q != pair.p for pair in pairs)
+    assert any(pair.q != pair.p for pair in pairs) and all(float(pair.p) > 0 for pair in pairs)
     lexical = standings[0]
     assert (lexical.encoder, lexical.n_seeds, lexical.baseline) == ("bm25", "", "")
 

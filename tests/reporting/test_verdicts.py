@@ -399,6 +399,12 @@ def test_two_data_sets_have_no_query_in_common(folder):
         assert (found.outcome, found.effect, found.note) == ("for", 30.0, "") and 18 < found.low < 30 - 1.96 * 4.7
 
 
+def test_no_p_is_nothing(folder):
+    verdict = judge(*with_scores({"a": hits(199, 199, 199), "b": hits(1, 1, 1)}))
+    finding, comparison = to_findings([verdict], "demo")[0], to_comparisons([verdict])[0]
+    assert 0 < float(comparison.p_for) < 1e-5 and 0 < float(finding.p) < 1e-5 and 0 < float(finding.q) < 1e-5
+
+
 def test_five_equal_differences_have_no_interval(folder):
     few, cells = with_scores({"a": hits(5, n=5), "b": hits(0, n=5)})
     outcome = judge(few, cells, (1,)).outcomes[0]

@@ -24,6 +24,9 @@ from pretrieve.base.errors import ConfigError, DataError
 #: Up to this many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
 EXACT_LIMIT = 12
 
+#: The smallest p-value that an :class:`Estimate` tells: one that is smaller is this.
+SMALLEST = 2.0**-41
+
 #: Signs drawn at a time: bounds memory at 4 bytes each.
 _BLOCK = 1 << 22
 
@@ -132,7 +135,7 @@ class Estimate:
         distance = self.effect - bound
         if not any(variance for variance, _ in self.parts):
             # All values are equal: the probability that this many lie on one side by chance.
-            return 0.5**self.n if distance > 1e-12 else 1.0
+            return max(0.5**self.n, SMALLEST) if distance > 1e-12 else 1.0
         low, high = 0.0, 0.5  # of the tail whose critical value is the distance
         for _ in range(40):
             middle = (low + high) / 2

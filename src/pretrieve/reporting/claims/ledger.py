@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.references.yaml_files import check
 from pretrieve.reporting.claims.claims import Claim, Place, entries_of
-from pretrieve.reporting.claims.outcomes import LEVEL
+from pretrieve.reporting.claims.outcomes import LEVEL, p_in_digits
 from pretrieve.reporting.claims.verdicts import FAILS, HOLDS, NOT_TESTABLE, VERDICTS, Verdict
 
 
@@ -167,8 +167,8 @@ def _finding(verdict: Verdict, scale: str, others: Sequence[Reproduction]) -> Fi
         low=_number(middle and middle.low),
         high=_number(middle and middle.high),
         unit="" if claim.type in ("reach", "correlation") else " ".join(sorted(units)),
-        p=_p(verdict.p),
-        q=_p(verdict.q),
+        p=p_in_digits(verdict.p),
+        q=p_in_digits(verdict.q),
         estimand=claim.estimand,
         smallest_effect=str(claim.smallest_effect),
         check=check_in_words(claim),
@@ -216,8 +216,8 @@ def to_comparisons(verdicts: Sequence[Verdict]) -> list[Comparison]:
             low=_number(outcome.low),
             high=_number(outcome.high),
             unit=outcome.values[0].unit if outcome.values else "",
-            p_for=_p(outcome.p_for) if outcome.low is not None else "",
-            p_against=_p(outcome.p_against) if outcome.low is not None else "",
+            p_for=p_in_digits(outcome.p_for) if outcome.low is not None else "",
+            p_against=p_in_digits(outcome.p_against) if outcome.low is not None else "",
             not_learnt=", ".join(outcome.not_learnt),
             note=outcome.note,
         )
@@ -231,10 +231,6 @@ def _number(value: float | None) -> str:
         return ""
     text = f"{value:.4f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
 
 
 def count_verdicts(findings: Sequence[Finding]) -> dict[str, int]:

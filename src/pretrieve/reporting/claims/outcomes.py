@@ -23,6 +23,15 @@ FOR, AGAINST, OPEN, REPEATED = "for", "against", "open", "counted above"
 _DRAWS = 2000
 
 
+def p_in_digits(p: float | None) -> str:
+    """A p-value of a CSV: four significant digits, so that none is 0; '' for None.
+
+    >>> [p_in_digits(p) for p in (1.0, 0.03372, 0.00004321, None)]
+    ['1', '0.03372', '4.321e-05', '']
+    """
+    return "" if p is None else f"{p:.4g}"
+
+
 @dataclass(frozen=True)
 class Outcome:
     """One group. ``effect`` (``low`` to ``high``): the difference, ratio or correlation that is asked for, in the cells' unit.

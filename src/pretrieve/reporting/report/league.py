@@ -25,7 +25,7 @@ from pretrieve.base.paths import parse_system
 from pretrieve.evaluation.significance import crossed_estimate, false_discovery, independent_estimate
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import Facts, Measurements, Value
-from pretrieve.reporting.claims.outcomes import Outcome, compared
+from pretrieve.reporting.claims.outcomes import Outcome, compared, p_in_digits
 from pretrieve.reporting.tables.filling import Line, is_scored
 
 BM25 = "bm25"
@@ -170,7 +170,7 @@ def league(
             board += [_pair(a, b, measurements) for a, b in combinations(some, 2)]
         tested = [i for i, pair in enumerate(board) if pair.p]
         for i, q in zip(tested, false_discovery([float(board[i].p) for i in tested]), strict=True):
-            board[i] = board[i]._replace(q=f"{q:.4f}")
+            board[i] = board[i]._replace(q=p_in_digits(q))
         pairs += board
         by_key = {(pair.dataset, pair.a, pair.b): pair for pair in board}
         for some in datasets.values():
@@ -199,7 +199,7 @@ def _pair(a: Entry, b: Entry, measurements: Measurements) -> Pair:
         effect=two_digits(outcome.effect),
         low=two_digits(outcome.low),
         high=two_digits(outcome.high),
-        p=f"{min(1.0, 2 * min(outcome.p_for, outcome.p_against)):.4f}" if tested else "",
+        p=p_in_digits(min(1.0, 2 * min(outcome.p_for, outcome.p_against))) if tested else "",
         q="",
         n_seeds=str(min(seeds)) if seeds else "",
         queries=a.line.queries,
