@@ -405,6 +405,11 @@ def test_no_p_is_nothing(folder):
     assert 0 < float(comparison.p_for) < 1e-5 and 0 < float(finding.p) < 1e-5 and 0 < float(finding.q) < 1e-5
 
 
+def test_seeds_are_of_what_was_trained(folder):
+    verdict = judge(*with_scores({"a": hits(199, 199, 199), "bm25": hits(1)}))
+    assert to_findings([verdict], "demo")[0].seeds == "3"
+
+
 def test_five_equal_differences_have_no_interval(folder):
     few, cells = with_scores({"a": hits(5, n=5), "b": hits(0, n=5)})
     outcome = judge(few, cells, (1,)).outcomes[0]

@@ -85,10 +85,10 @@ class Finding(NamedTuple):
 
     ``groups``: comparisons for the claim / measured / all; ``pointing``: measured ones whose values alone pass; ``needed``: how
     many must be for it; ``effect``, ``low`` and ``high``: of the measured comparison with the median effect, and its interval
-    over seeds and queries, in ``unit``; ``p`` of the claim and ``q``, adjusted for all claims; ``not_learnt``: rows whose values
-    are at the level of guessing; ``second``: the same by contrastive entropy; ``others``: what others measured; ``cells``: rows
-    and columns, or panels and series, that the claim looks at; ``values``: of every measured comparison; ``trained``: the numbers
-    of training examples behind them.
+    over seeds and queries, in ``unit``; ``p`` of the claim and ``q``, adjusted for all claims; ``seeds``: of what was trained;
+    ``not_learnt``: rows whose values are at the level of guessing; ``second``: the same by contrastive entropy; ``others``: what
+    others measured; ``cells``: rows and columns, or panels and series, that the claim looks at; ``values``: of every measured
+    comparison; ``trained``: the numbers of training examples behind them.
     """
 
     id: str
@@ -172,7 +172,7 @@ def _finding(verdict: Verdict, scale: str, others: Sequence[Reproduction]) -> Fi
         estimand=claim.estimand,
         smallest_effect=str(claim.smallest_effect),
         check=check_in_words(claim),
-        seeds=" ".join(sorted({value.n_seeds for o in measured for value in o.values if value.n_seeds})),
+        seeds=" or ".join(sorted({value.n_seeds for o in measured for value in o.values if value.encoder})),
         not_learnt=", ".join(dict.fromkeys(name for outcome in measured for name in outcome.not_learnt)),
         second=verdict.beside,
         others=" | ".join(str(other) for other in others if claim.name in other.claims),
