@@ -183,6 +183,7 @@ def test_shown_as_texts_that_nothing_is_compared_with(tmp_path, setting):
     lines = fill_table(table, setting)
     markdown, html = to_markdown(table, lines, setting), to_html(table, lines, setting)
     assert "Two \\| and a half (A title)" in markdown and "what is q4? (asked 1)" in markdown
+    assert "standard deviation over 2 seeds." in markdown and "BM25" not in markdown
     assert "Bold" not in markdown and "<strong" not in html and 'class="text"' in html
     page = make_page(table, lines, setting)
     assert not any(cell.best or cell.interval or cell.shade for row in page.rows for cell in row.cells)

@@ -48,7 +48,7 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     seeds = max((int(line.n_seeds) for line in shown if line.n_seeds), default=0)
     means = {0: "Whole data sets are counted.", 1: "One seed, so no deviation."}
     meaning = means.get(seeds, f"Mean and sample standard deviation over {seeds} seeds.")
-    if seeds > 1 and any(line.n_seeds == "1" for line in shown):
+    if seeds > 1 and any(line.system.startswith("bm25.") for line in shown):
         meaning += " BM25 draws nothing at random, so it runs once."
     legend = [(form, meaning), *blank]
     tests = len(tests_of(lines))
