@@ -26,6 +26,7 @@ from pretrieve.references.palette import METHODS
 from pretrieve.reporting.figures.draw import STYLE, draw, tick_names, to_svg
 from pretrieve.reporting.figures.measure import measure_figure
 from pretrieve.reporting.figures.points import Point, read_points
+from pretrieve.reporting.figures.words import lines_above
 
 SVG = "{http://www.w3.org/2000/svg}"
 REFERENCES = Path(__file__).parents[2] / "references"
@@ -323,6 +324,8 @@ def test_maps_say_how_many_texts_they_show(points, drawn, words):
     some = [one._replace(series=series) for series in ("questions", "answers") for _ in range(drawn)]
     flat = " ".join(words_of(to_svg(figure, some, "demo")).split())
     assert words in flat and ("Drawn" in flat) == bool(words)
+    several = " ".join(lines_above(figure, [*some, one._replace(series="separation", n_seeds="3")], "demo", 9))
+    assert ("of the first seed" in several) == bool(words) and "of the first seed" not in flat
 
 
 def test_places_that_captions_name_are_where_the_panels_are():

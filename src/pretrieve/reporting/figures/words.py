@@ -155,6 +155,8 @@ def _drawn(figure: Figure, points: Sequence[Point]) -> str:
     if not any(counts.values()):
         return ""
     words = f"Drawn: {' and '.join(f'{n} {label}' for label, n in counts.items())}"
+    if any(p.n_seeds not in ("", "1") for p in points):
+        words += ", of the first seed"
     wanted = figure.map["texts"]
     if min(counts.values()) < wanted:
         words += f", for the data set has no more to test; the paper has {wanted} of each"
