@@ -519,6 +519,16 @@ def test_points_on_the_way_of_training_that_guessing_has_decide_nothing(folder):
         assert judge([line("a", "x", "1")], [at("a", "1"), at("b", "1")], points=points).verdict == verdict
 
 
+def test_points_without_scores_of_queries_have_the_error_of_their_interval(folder):
+    """Three seeds may lie together by chance; other queries or texts would give other points."""
+    for sd in ("0.001", "0.000"):
+        points = [point(name, "1", y, sd=sd, low="0.1", high="0.4") for name, y in (("a", "0.3"), ("b", "0.2"))]
+        for x in ("1", "mean"):
+            found = judge([line("a", "x", "1")], [at("a", x), at("b", x)], points=points)
+            # half widths of 0.2 and 0.2: √(0.04 + 0.04) on both sides of 0.1
+            assert found.verdict == "inconclusive" and found.outcomes[0].low == pytest.approx(0.1 - 0.08**0.5)
+
+
 def test_steps_to_reach_what_the_other_comes_to(folder):
     """b is best at step 50 with 0.5; a has 0.52 at step 10: a fifth. Of wide deviations nothing follows."""
     first, second = {"0": "0.1", "10": "0.52", "50": "0.7"}, {"0": "0.1", "10": "0.2", "50": "0.5"}

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import scipy
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.paths import figure_file, metrics_file, parse_system, table_file
@@ -36,7 +37,7 @@ class Value:
     ``files`` are the metrics files behind it, one for each seed; ``factor`` turns what they hold (0..1) into the unit.
     ``parts``: of the mean of a series, the values it is the mean of. ``paper``, ``role``, ``dataset`` and ``system`` as the table
     or figure has them; ``encoder``: what was trained with a seed, '' where nothing was. ``beyond``: ``no`` of a
-    point that guessing has, too.
+    point that guessing has, too. ``half``: of a point's interval over seeds and queries (or texts), None where it has none.
     """
 
     number: Decimal
@@ -53,6 +54,7 @@ class Value:
     system: str = ""
     encoder: str = ""
     beyond: str = ""
+    half: float | None = None
 
     @property
     def one_seed(self) -> bool:
@@ -142,6 +144,8 @@ class Measurements:
         scores = self.per_query(value, drawn=True) if value.files else ""
         if not isinstance(scores, str):
             parts.append(query_variance(np.array([score.mean() for score in scores.values()])))
+        elif value.half and seeds > 1:  # a point on the way of training, or over texts: what it was drawn with has both
+            parts = [((value.half / scipy.special.stdtrit(seeds - 1, 0.975)) ** 2, seeds - 1.0)]
         elif value.metric == "spearman" and self._there(value):
             n, rho = self._files.number(value.files[0], "n_queries"), float(value.number) / value.factor
             parts.append(((1 - rho**2) ** 2 * (1 + rho**2 / 2) / max(n - 3, 1) * value.factor**2, n))
@@ -236,6 +240,9 @@ class Measurements:
             system=system,
             encoder=encoder,
             beyond=line.beyond_chance if isinstance(line, Point) else "",
+            half=max(float(line.high) - float(value), float(value) - float(line.low))
+            if isinstance(line, Point) and line.low
+            else None,
         )
 
     # -- figures
@@ -262,9 +269,10 @@ class Measurements:
         if len(values) == 1:
             return values[0]
         # Points of a series go up and down together from seed to seed, so the deviation of their mean is no smaller.
-        sds = [value.sd for value in values]
+        sds, halves = [value.sd for value in values], [value.half for value in values]
         mean = sum(value.number for value in values) / len(values)
-        return replace(values[0], number=mean, sd=None if None in sds else fmean(sds), files=(), parts=tuple(values))
+        sd, half = (None if None in some else fmean(some) for some in (sds, halves))
+        return replace(values[0], number=mean, sd=sd, half=half, files=(), parts=tuple(values))
 
     def curve(self, place: Place) -> list[tuple[float, Value]] | str:
         """Every (x, value) of a place's series, or why there is none."""
