@@ -50,7 +50,10 @@ def root(tmp_path: Path) -> Path:
     cells = [json.dumps([f"p/table1: A, {x}", f"p/table1: B, {x}"]) for x in ("R@1", "R@5")]
     write_rows(
         tmp_path / "claims.csv",
-        [filled(Finding, **CLAIM, **EFFECT), filled(Finding, **CLAIM | {"id": "b", "verdict": "not tested"})],
+        [
+            filled(Finding, **CLAIM, **EFFECT, q="0.06602"),
+            filled(Finding, **CLAIM | {"id": "b", "verdict": "not tested"}),
+        ],
         Finding,
     )
     groups = [
@@ -93,9 +96,15 @@ def test_the_table_has_points_both_sides_bm25_and_what_is_at_chance(root: Path) 
     link = "[table1](runs/x/p/table1.md)"
     assert table[2:] == [
         "| p | A minus B. | demo | 2.0 against 0.5 | 31.2 | 70.0 against 65.0 | +1.5 [−0.5, 3.5] | 40 queries of `data-R@5`, R@5"
-        f" | 1 | inconclusive; 1 of 2 values ≈ chance | {link}: A, R@5 |",
+        f" | 1 | inconclusive; q 0.066; 1 of 2 values ≈ chance | {link}: A, R@5 |",
         f"| p | A minus B. | demo | – | – | – | – | – | 1 | not tested | {link} |",
     ]
+
+
+@pytest.mark.parametrize(("q", "said"), [("4.3e-05", "; q < 0.001"), ("0.0014", "; q 0.0014"), ("", "")])
+def test_the_verdict_has_its_q(root: Path, q: str, said: str) -> None:
+    one = read_headlines(root, ["a"])[0]
+    assert one._replace(cells=(), finding=one.finding._replace(q=q)).verdict == "inconclusive" + said
 
 
 def test_bm25_at_a_smaller_depth_is_a_bound(root: Path) -> None:
@@ -128,7 +137,13 @@ def test_the_picture_says_what_the_table_says(root: Path) -> None:
     picture = headline_picture(headlines)
     assert all(
         text in picture
-        for text in (">+1.5, inconclusive<", ">1 of 2 values ≈ chance<", ">not tested<", "minus B. (demo)<")
+        for text in (
+            ">+1.5, inconclusive<",
+            ">q 0.066<",
+            ">1 of 2 values ≈ chance<",
+            ">not tested<",
+            "minus B. (demo)<",
+        )
     )
     assert headline_picture(headlines) == picture
 

@@ -42,8 +42,8 @@ def make_it(path: Path | str) -> str:
 
     >>> make_it("results/small/overlap/a/stats.json")
     'Make it with: snakemake results/small/overlap/a/stats.json --config scale=small'
-    >>> make_it("results/published/2026-11-26-demo-bfe98f8/claims.csv")
-    'It is part of a published run: git checkout -- results/published/2026-11-26-demo-bfe98f8/claims.csv'
+    >>> make_it("results/published/2026-11-28-demo-57f17cd/claims.csv")
+    'It is part of a published run: git checkout -- results/published/2026-11-28-demo-57f17cd/claims.csv'
     """
     first, scale, *_ = (*Path(path).parts, "", "")
     if (first, scale) == ("results", "published"):

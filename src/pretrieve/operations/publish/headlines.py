@@ -75,9 +75,13 @@ class Headline(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """The ledger's, and how many of the compared values are no better than guessing."""
-        chance = sum(cell.beyond_chance == "no" for cell in self.cells)
-        return self.finding.verdict + (f"; {chance} of {len(self.cells)} values ≈ chance" if chance else "")
+        """The ledger's with its q, and how many of the compared values are no better than guessing."""
+        words, q = [self.finding.verdict], self.finding.q
+        if q:
+            words.append(f"q {float(q):.2g}" if float(q) >= 0.001 else "q < 0.001")
+        if chance := sum(cell.beyond_chance == "no" for cell in self.cells):
+            words.append(f"{chance} of {len(self.cells)} values ≈ chance")
+        return "; ".join(words)
 
 
 def _against(scores: Iterable[float]) -> str:
