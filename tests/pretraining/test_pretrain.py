@@ -168,7 +168,7 @@ def test_no_training_is_the_initialisation(store, tmp_path: Path) -> None:
     assert outcome.curve == [] and outcome.tokens == 0
     encoder, _ = load_encoder(out)
     assert same(encoder.body.state_dict(), Encoder(encoder.config, 8, "cls", 1).body.state_dict())
-    with pytest.raises(ConfigError, match="'clm' is not allowed; choose from none, mlm, "):
+    with pytest.raises(ConfigError, match="'clm' is not allowed; choose from cocondenser, condenser, "):
         build_objective(Setting({"name": "clm"}, 8, encoder, store, 0, torch.device("cpu")))
 
 

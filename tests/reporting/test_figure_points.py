@@ -96,10 +96,10 @@ def test_the_interval_of_a_change_pairs_queries(tmp_path):
     """Twice the score of every query is a change of 100 % without error; the same scores on other queries have a wide one."""
     place = tmp_path / "results/demo/metrics"
     setting = write_run(tmp_path, seeds=(1,))
-    for scores, width in (((0.8, 0.4, 0.2, 0.6), 0.0), ((0.2, 0.8, 0.6, 0.4), 200.0)):
+    for scores, width in (((0.8, 0.4, 0.2, 0.6), 0.0), ((0.2, 0.8, 0.6, 0.4), 100.0)):
         for system, factor, row in (("ours.reqa-small", 0.5, (0.8, 0.4, 0.2, 0.6)), ("ours.reqa-full", 1.0, scores)):
-            values = {f"q{i}": factor * value for i, value in enumerate(row)}
-            record = {"metrics": {"mrr@10": sum(values.values()) / 4}, "per_query": {"mrr@10": values}}
+            values = {f"q{i}": factor * value for i, value in enumerate(row * 2)}
+            record = {"metrics": {"mrr@10": sum(values.values()) / 8}, "per_query": {"mrr@10": values}}
             (place / system / "questions/seed1.json").write_text(json.dumps(record))
         points = {
             p.series: p for p in measure_figure(load_figure(write_figure(tmp_path)), setting, {}) if p.panel == "b"

@@ -60,14 +60,14 @@ TRAINED = {
     "other-half": ("base", 150_000),
     "other": ("base", 300_000),
 }
-#: System → the scores of four queries, of the first seed. The second seed's are 0.02 less.
+#: System → the scores of six queries, of the first seed. The second seed's are 0.02 less.
 SCORES = {
-    "base": (0.2, 0.2, 0.2, 0.2),
-    "plain-half": (0.2, 0.2, 0.2, 0.2),
-    "plain": (0.3, 0.3, 0.3, 0.3),
-    "other-half": (0.8, 0.2, 0.8, 0.2),
-    "other": (0.4, 0.7, 0.4, 0.7),
-    "bm25": (0.5, 0.5, 0.5, 0.7),
+    "base": (0.2,) * 6,
+    "plain-half": (0.2,) * 6,
+    "plain": (0.3,) * 6,
+    "other-half": (0.9, 0.1) * 3,
+    "other": (0.4, 0.7) * 3,
+    "bm25": (0.5, 0.5, 0.5, 0.5, 0.5, 0.8),
 }
 
 
@@ -76,8 +76,8 @@ def write_run(folder: Path, seeds: tuple[int, ...] = (1,)) -> FigureSetting:
     for encoder, scores in SCORES.items():
         for seed in (0,) if encoder == "bm25" else seeds:
             values = {f"q{i}": value - 0.02 * (seed == 2) for i, value in enumerate(scores)}
-            record = {"metrics": {"mrr@10": sum(values.values()) / 4}, "per_query": {"mrr@10": values}}
-            record |= {"chance": {"mrr@10": 0.05}, "n_queries": 4}
+            record = {"metrics": {"mrr@10": sum(values.values()) / 6}, "per_query": {"mrr@10": values}}
+            record |= {"chance": {"mrr@10": 0.05}, "n_queries": 6}
             file = root / f"metrics/{encoder}.reqa-full/questions/seed{seed}.json"
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(record))
@@ -113,23 +113,23 @@ def test_the_difference_is_taken_at_equal_tokens(tmp_path: Path) -> None:
     gains = {x: point for (series, x), point in points.items() if series == "gain"}
     assert list(gains) == ["0", "0.1", "0.2"]
     assert (gains["0"].y, gains["0"].low, gains["0"].high) == ("0.0000", "0.0000", "0.0000")
-    # 0.1: the queries have 0.6 − 0.2 and 0.2 − 0.2; mean 0.2, deviation 0.2, so its error is 0.2/√3, and t(3) is 3.18245
-    assert (gains["0.1"].y, gains["0.1"].low, gains["0.1"].high) == ("0.2000", "-0.1675", "0.5675")
-    # 0.2: 0.8·2/3 + 0.4/3 − 0.3 = 0.3667 and 0.2·2/3 + 0.7/3 − 0.3 = 0.0667; error 0.15/√3
-    assert (gains["0.2"].y, gains["0.2"].low, gains["0.2"].high) == ("0.2167", "-0.0589", "0.4923")
+    # 0.1: the queries have 2/3 − 0.2 and 2/15 − 0.2; mean 0.2, deviation 4/15, so its error is 4/15/√5, and t(5) is 2.5706
+    assert (gains["0.1"].y, gains["0.1"].low, gains["0.1"].high) == ("0.2000", "-0.1066", "0.5066")
+    # 0.2: 0.9·2/3 + 0.4/3 − 0.3 = 0.4333 and 0.1·2/3 + 0.7/3 − 0.3 = 0; error 0.2167/√5
+    assert (gains["0.2"].y, gains["0.2"].low, gains["0.2"].high) == ("0.2167", "-0.0324", "0.4657")
     assert {point.ahead_from for point in gains.values()} == {NOT_AHEAD}
     # of the score itself: 0.4 and 0.7, the same deviation; all equal: no width
-    assert (points["other", "0.3"].low, points["other", "0.3"].high) == ("0.2744", "0.8256")
+    assert (points["other", "0.3"].low, points["other", "0.3"].high) == ("0.3776", "0.7224")
     assert points["plain", "0.2"].low == points["plain", "0.2"].high == "0.3000"
 
 
 def test_ahead_is_where_the_whole_interval_stays_above_the_reference(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setitem(SCORES, "other-half", (0.7, 0.6, 0.7, 0.6))
-    monkeypatch.setitem(SCORES, "other", (0.6, 0.5, 0.6, 0.5))
+    monkeypatch.setitem(SCORES, "other-half", (0.7, 0.6) * 3)
+    monkeypatch.setitem(SCORES, "other", (0.6, 0.5) * 3)
     points = points_of(tmp_path, write_run(tmp_path))
     assert points["gain", "0.1"].ahead_from == points["gain", "0.2"].ahead_from == "0.1"
-    monkeypatch.setitem(SCORES, "other", (0.1, 0.1, 0.1, 0.1))
-    monkeypatch.setitem(SCORES, "plain", (0.6, 0.7, 0.6, 0.7))
+    monkeypatch.setitem(SCORES, "other", (0.1,) * 6)
+    monkeypatch.setitem(SCORES, "plain", (0.6, 0.7) * 3)
     points = points_of(tmp_path, write_run(tmp_path))
     assert points["gain", "0.1"].low > "0" and points["gain", "0.1"].ahead_from == NOT_AHEAD, "it is behind at the end"
 
@@ -170,7 +170,7 @@ def test_a_series_of_which_a_point_is_missing_says_so_and_other_queries_are_an_e
     record = json.loads(file.read_text())
     del record["per_query"]["mrr@10"]["q0"]
     file.write_text(json.dumps(record))
-    with pytest.raises(DataError, match="seed2.json: 4 queries have mrr@10, and 3 in .*seed1.json; expected the same"):
+    with pytest.raises(DataError, match="seed2.json: 6 queries have mrr@10, and 5 in .*seed1.json; expected the same"):
         points_of(tmp_path, setting)
 
 
@@ -194,6 +194,6 @@ def test_a_level_far_from_the_lines_is_a_number_at_their_edge(tmp_path: Path, mo
     figure = load_figure(write_figure(tmp_path, FIGURE))
     near = to_svg(figure, measure_figure(figure, write_run(tmp_path), {}), "demo").decode()
     assert "↑" not in near and METHODS["bm25"].colour.lower() in near.lower()
-    monkeypatch.setitem(SCORES, "bm25", (9.0, 9.0, 9.0, 9.0))
+    monkeypatch.setitem(SCORES, "bm25", (9.0,) * 6)
     far = to_svg(figure, measure_figure(figure, write_run(tmp_path), {}), "demo").decode()
     assert "BM25 9 ↑" in far
