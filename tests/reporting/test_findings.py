@@ -97,7 +97,10 @@ def test_guesses_alone_are_said_to_be_that():
 
 @pytest.mark.parametrize(
     ("q", "begin"),
-    [("0.0001", "BM25 is ahead of the best encoder"), ("0.2", "BM25 and the best encoder do not differ")],
+    [
+        ("0.0001", "BM25 is ahead of the best encoder of the recipe r, full training set: "),
+        ("0.2", "BM25 and the best encoder of the recipe r, full training set do not differ"),
+    ],
 )
 def test_bm25_is_compared_with_the_best_encoder(q, begin):
     one = said(*gains("0.6000", "0.0100", q))[1]

@@ -130,7 +130,7 @@ def _objectives(found: Found) -> Sentence | None:
 
 
 def _bm25(found: Found) -> Sentence | None:
-    """BM25 against the best encoder of the first board that has both."""
+    """BM25 against the best encoder of the first board that has both; another recipe's may be better."""
     for board in found.boards:
         here = [one for one in found.standings if (one.recipe, one.metric) == (board.recipe, board.metric)]
         lexical = next((one for one in here if one.encoder == BM25), None)
@@ -140,11 +140,12 @@ def _bm25(found: Found) -> Sentence | None:
             pair = _pair(found, lexical, best.encoder)
             if not pair.q:
                 continue
-            said = {AHEAD: "is ahead of the best encoder", BEHIND: "is behind the best encoder"}
+            encoder = f"the best encoder of the recipe {recipe_in_words(board.recipe)}"
+            said = {AHEAD: f"is ahead of {encoder}", BEHIND: f"is behind {encoder}"}
             text = (
-                f"BM25 {said.get(verdict_of(pair.effect, pair.q), 'and the best encoder do not differ beyond chance')}: "
+                f"BM25 {said.get(verdict_of(pair.effect, pair.q), f'and {encoder} do not differ beyond chance')}: "
                 f"{_scores(found, lexical, best.encoder)} of {objective_in_words(best.encoder, found.encoders)} on "
-                f"{_data(found, lexical.dataset)} ({recipe_in_words(board.recipe)})."
+                f"{_data(found, lexical.dataset)}."
             )
             return _of_pair(found, text, pair)
     return None
