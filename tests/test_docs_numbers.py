@@ -2,7 +2,7 @@
 
 Seen to fail when: a count of candidates in docs/data.md is changed; README's memory is below a stage's; an error rate is
 another than the benchmark's; a ratio of docs/benchmarks.md is changed by hand; the demo has other training sizes than
-docs/fine-tuning.md says.
+docs/fine-tuning.md says; another q than the claims' is in docs/limits.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import pytest
 from pretrieve.corpora.language import LANGUAGES, NONE
 from pretrieve.operations.publish.places import newest, tables_of
 from pretrieve.raw.sources import read_sources
+from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.tables.filling import Line, read_lines
+from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.tasks.splits import POOL_TRAIN_SHARE
 from pretrieve.workflow.config_files import read_config
 
@@ -85,6 +87,12 @@ def test_training_sizes_of_the_demo(config: dict, counts: dict[str, dict[str, st
     )
     steps = config["scales"]["demo"]["pretraining"]["budgets"]["continued"]["steps"]
     assert f"get {steps} steps" in page("docs/limits.md")
+
+
+def test_no_claim_of_the_demo_is_decided() -> None:
+    findings = read_rows(newest(ROOT / "results/published", "demo") / "claims.csv", Finding)
+    least = min(float(one.q) for one in findings if one.q)
+    assert f"the smallest q is {least:.2g}." in page("docs/limits.md") and least >= 0.05
 
 
 def test_the_largest_process(demo: list[Line]) -> None:

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.operations.bundle.results import INDEX, pack_weights, unpack_weights
+from pretrieve.operations.bundle.weights import INDEX, pack_weights, unpack_weights
 
 LIMIT = 1 << 16
 

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.commands import fetch_table as wanted
 from pretrieve.commands.raw_files_page import licence_list, with_table
+from pretrieve.operations import raw_files as wanted
 from pretrieve.raw.sources import Source, fetch, read_sources
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan

@@ -21,9 +21,9 @@ from made_slices import ENCODER, changed, make_slice, summed_again, two_jobs
 
 from pretrieve.models.sentence_files import read_modules, read_router
 from pretrieve.operations.bundle.archive import read_archive, sums_of
-from pretrieve.operations.bundle.results import unpack_weights
 from pretrieve.operations.bundle.runner import run_slice
 from pretrieve.operations.bundle.unpack import unbundle
+from pretrieve.operations.bundle.weights import unpack_weights
 from pretrieve.raw.archives import extract_member, read_through
 from pretrieve.raw.checkpoint_files import find_checkpoint
 from pretrieve.raw.hub import check_recorded, fetch_checkpoint

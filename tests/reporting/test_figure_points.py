@@ -19,9 +19,9 @@ import pytest
 from tiny_figure import FIGURE, write_figure, write_run
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.commands.figure import make_manifest
 from pretrieve.references.figures import load_figure, load_figures
 from pretrieve.references.tables import load_table
+from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import Point, read_points, write_points
 from pretrieve.reporting.tables.filling import count_statuses
@@ -96,7 +96,7 @@ def test_the_interval_of_a_change_pairs_queries(tmp_path):
     """Twice the score of every query is a change of 100 % without error; the same scores on other queries have a wide one."""
     place = tmp_path / "results/demo/metrics"
     setting = write_run(tmp_path, seeds=(1,))
-    for scores, width in (((0.8, 0.4, 0.2, 0.6), 0.0), ((0.2, 0.8, 0.6, 0.4), 100.0)):
+    for scores, width in (((0.8, 0.4, 0.2, 0.6), 0.0), ((0.2, 0.6, 0.8, 0.4), 200.0)):
         for system, factor, row in (("ours.reqa-small", 0.5, (0.8, 0.4, 0.2, 0.6)), ("ours.reqa-full", 1.0, scores)):
             values = {f"q{i}": factor * value for i, value in enumerate(row * 2)}
             record = {"metrics": {"mrr@10": sum(values.values()) / 8}, "per_query": {"mrr@10": values}}

@@ -42,7 +42,7 @@ from pretrieve.operations.publish.comparison import (
     open_published,
     order_as_published,
 )
-from pretrieve.operations.publish.places import ingredients
+from pretrieve.operations.publish.ingredients import ingredients
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import cpu_model, hardware, make_manifest

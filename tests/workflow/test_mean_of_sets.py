@@ -15,9 +15,9 @@ import pytest
 
 from pretrieve.base.paths import metrics_file
 from pretrieve.benchmarks.official.beir import SETS
-from pretrieve.commands.fetch_table import table_files
 from pretrieve.operations.bundle.contents import Asked
-from pretrieve.operations.publish.places import ingredients
+from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.operations.raw_files import table_files
 from pretrieve.operations.rehearsal.made import FORMS
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan

@@ -13,7 +13,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_run
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import write_json
-from pretrieve.operations.estimate import report
+from pretrieve.operations.estimate import compare, report
 from pretrieve.operations.estimate.jobs import Graph
 from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
@@ -127,7 +127,7 @@ def main(arguments: argparse.Namespace) -> None:
     is_there = in_place(plan, mirror_folder(plan.config), sources)
     estimate = report.Estimate(Workload(graph, sizes, *machines.budgets), machines, is_there)
     if arguments.compare:
-        print(report.comparison(report.compare(estimate, root)))
+        print(compare.report(compare.compare(estimate, root)))
         return
     lines = [estimate.line(name, [job]) for name, job in targets.items()]
     wanted_jobs = list(targets.values()) if arguments.tables else graph.everything()

@@ -26,16 +26,10 @@ from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.references.yaml_files import Loader
 from pretrieve.workflow.config_checks import Validator, check_numbers, check_search, not_allowed
-from pretrieve.workflow.job_options import (
-    EXAMPLE_READERS,
-    check_snapshots,
-    encoder_options,
-    from_outside,
-    objective_options,
-    without_snapshots,
-)
+from pretrieve.workflow.job_options import EXAMPLE_READERS, encoder_options, from_outside, objective_options
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
+from pretrieve.workflow.snapshots import check_snapshots, without_snapshots
 
 #: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805

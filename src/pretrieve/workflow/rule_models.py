@@ -17,11 +17,12 @@ from pretrieve.base.program import THEN
 from pretrieve.finetuning import trainers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
-from pretrieve.workflow.job_options import encoder_options, from_outside, groups, lineage, recipe_options, started_from
+from pretrieve.workflow.job_options import encoder_options, from_outside, lineage, recipe_options, started_from
 from pretrieve.workflow.joined_jobs import Families
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.scales import corpus_of
+from pretrieve.workflow.snapshots import groups
 from pretrieve.workflow.stage_code import stage_code
 
 RETRIEVER_FILES = ("model.safetensors", "heads.safetensors", "pretrieve.json")

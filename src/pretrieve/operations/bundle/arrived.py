@@ -27,7 +27,8 @@ from pretrieve.base.inside import inside, plain_name
 from pretrieve.operations.bundle.archive import check_sum, read_archive
 from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job
-from pretrieve.operations.bundle.results import INDEX, MANIFEST, checksum, is_of, unpack_weights
+from pretrieve.operations.bundle.results import MANIFEST, checksum, is_of
+from pretrieve.operations.bundle.weights import INDEX, unpack_weights
 from pretrieve.raw.json_file import read_json
 
 SCHEMA = package_file("schemas/slice.schema.yaml")

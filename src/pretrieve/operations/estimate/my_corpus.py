@@ -17,8 +17,8 @@ from typing import Any
 from pretrieve.base import paths
 from pretrieve.operations.estimate.flops import Texts
 from pretrieve.operations.estimate.jobs import Graph, Job
-from pretrieve.operations.estimate.rates import wall_seconds
 from pretrieve.operations.estimate.report import Machines
+from pretrieve.operations.estimate.schedule import wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes, body_of
 from pretrieve.operations.estimate.training import score_pairs
 from pretrieve.operations.estimate.work import Work, Workload

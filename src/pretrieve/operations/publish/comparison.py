@@ -47,7 +47,8 @@ from scipy.stats import norm, spearmanr
 from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
-from pretrieve.operations.publish.places import ingredients, newest
+from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.operations.publish.places import newest
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
