@@ -2,7 +2,8 @@
 seed trains alone.
 
 Seen to fail when: scores are kept that Snakemake would make again; what code a job has is no part of the comparison; data are
-compared by their names alone; the files beside a run are not packed; the metrics files are not touched.
+compared by their names alone; the files beside a run are not packed; the metrics files are not touched; systems of figures or
+runs of case studies stay behind.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from miniature import Workflow, clone
 from test_bundle_end_to_end import program
 from tiny_science import ENCODERS, change_config
 
+from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import DataError
 from pretrieve.operations.bundle.archive import write_archive
+from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.publish.pages import SCORES
-from pretrieve.operations.scores import MANIFEST, _place, origins, read_scores, take
+from pretrieve.operations.scores import MANIFEST, _place, origins, read_scores, records, scored, take
 from pretrieve.reporting.tables.filling import read_lines
 
 ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"
@@ -52,6 +56,22 @@ def test_only_tables_are_left(joined: Workflow, kept: Path) -> None:
     jobs = joined.plan(*ONE).jobs
     assert set(jobs) == {"bm25_questions", "pair_statistics", "table"}
     assert not [name for name in read_scores(kept) if not name.endswith((".json", ".csv"))]
+
+
+def test_figures_have_their_systems_and_case_studies_their_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(CODE)
+    asked = Asked("demo", config=("seeds=[7]",))
+    of_tables, of_all = asked.trained(asked.plan()), scored(asked, asked.plan())
+    only_drawn = {file.split("/")[3] for file in of_all.difference(of_tables)}
+    assert "seed-1-8.seed-pairwise-full" in only_drawn and not any(name.startswith("bm25.") for name in only_drawn)
+    named = Asked("demo", tables=("seed_encoder/table5",), config=asked.config)
+    assert scored(named, named.plan()) == set(named.trained(named.plan()))
+
+
+def test_a_run_is_packed_where_it_is_read() -> None:
+    runs = ("runs/a/questions/seed1.trec.gz", "runs/b/questions/seed1.trec.gz")
+    job = Job("id", "group", Call("retrieve", {"runs": runs}))
+    assert [run in records("m.json", [job], runs[:1]) for run in runs] == [True, False]
 
 
 def test_a_change_afterwards_is_seen(joined: Workflow, folders: Path) -> None:

@@ -1,15 +1,15 @@
 """Scores of finished systems, kept to be joined with other seeds elsewhere, and put in their places there:
 ``pretrieve keep-scores`` and ``take-scores``.
 
-What is kept is a tar.xz of the metrics files, which have the score of every query, of the small files that tables read beside
-them, and of ``scores.json``:
+What is kept is a tar.xz of the metrics files of tables and figures, which have the score of every query, of the small files
+that are read beside them, of the runs that a table shows texts of, and of ``scores.json``:
 
 * ``scale``
 * ``scores``: metrics file → ``arguments`` and ``code`` (:func:`fingerprint`), ``sha256``, and the ``commit`` whose
   code makes it and the ``cpu`` that made it
 * ``data``: place → file → SHA-256 of what the jobs read
 
-Models, runs and embeddings stay behind.
+Models, other runs and embeddings stay behind, so figures that measure models need these where they are drawn.
 
 A score is taken only where the same would be made here: calls (:attr:`pretrieve.operations.bundle.jobs.Call.key`: all options,
 with the seed) and code behind it are those of this checkout and configuration, and so are the data, which are made first. Which
@@ -33,18 +33,39 @@ from pretrieve.base.files import sha256_of, whole_file, write_json
 from pretrieve.base.paths import cost_beside
 from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.bundle.arrived import check_form
-from pretrieve.operations.bundle.contents import Asked, build, data_files, data_places, hashes, remaining, touch
+from pretrieve.operations.bundle.contents import (
+    Asked,
+    build,
+    data_files,
+    data_places,
+    hashes,
+    needed_runs,
+    parts_of_mean,
+    remaining,
+    touch,
+)
 from pretrieve.operations.bundle.jobs import Job, behind, makers
 from pretrieve.operations.bundle.unpack import by_reason
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.json_file import read_json
 from pretrieve.raw.raw_bytes import open_xz
 from pretrieve.reporting.tables.manifest import cpu_model
+from pretrieve.workflow.figure_inputs import figure_inputs
+from pretrieve.workflow.plan import Plan
 
 MANIFEST = "scores.json"
 SCHEMA = package_file("schemas/scores.schema.yaml")
 #: Metrics file → the jobs that make it, its own last.
 Chains = Mapping[str, Sequence[Job]]
+
+
+def scored(asked: Asked, plan: Plan) -> set[str]:
+    """The metrics files of trained systems that the tables need, and the figures unless tables are named."""
+    files = set(asked.trained(plan))
+    for figure in () if asked.tables else plan.config.get("figures", ()):
+        read = (file for file in figure_inputs(plan, figure) if "/metrics/" in file and "/metrics/bm25." not in file)
+        files |= {part for file in read for part in parts_of_mean(file, plan)}
+    return files
 
 
 def chains(asked: Asked, files: Iterable[str]) -> Chains:
@@ -60,9 +81,10 @@ def fingerprint(jobs: Sequence[Job]) -> dict[str, str]:
     return {name: hashlib.sha256(json.dumps(sorted(words)).encode()).hexdigest()[:24] for name, words in parts.items()}
 
 
-def records(file: str, jobs: Sequence[Job]) -> list[str]:
-    """A metrics file, and the files that may stand beside what its jobs make and say how: costs, curves, what a search lost."""
-    found = {file: None}
+def records(file: str, jobs: Sequence[Job], runs: Iterable[str]) -> list[str]:
+    """A metrics file, those of ``runs`` that its jobs make, and files that may stand beside what they make and say how: costs,
+    learning curves, what a search lost."""
+    found = dict.fromkeys([file, *(run for job in jobs for run in job.call.options.get("runs", ()) if run in runs)])
     for place in (place for job in jobs for place in job.call.makes):
         if place.endswith(".gz"):
             beside = cost_beside(place).removesuffix("cost.json")
@@ -88,7 +110,7 @@ def keep(asked: Asked, out: Path) -> int:
     no ``out``. Those that Snakemake would make again are left out, and said: arguments, code and data are those of today.
     """
     plan = asked.plan()
-    there = [file for file in asked.trained(plan) if Path(file).is_file()]
+    there = sorted(file for file in scored(asked, plan) if Path(file).is_file())
     stale = {place for job in (remaining(asked, there) if there else ()) for place in job.call.makes}
     files = [file for file in there if file not in stale]
     if old := sorted(stale.intersection(there)):
@@ -107,7 +129,9 @@ def keep(asked: Asked, out: Path) -> int:
         scores[file] = fingerprint(jobs) | {"sha256": digest} | elsewhere.get((file, digest), here)
     jobs = {job.id: job for some in found.values() for job in some}
     manifest = {"scale": asked.scale, "scores": scores, "data": data_hashes(data_places(list(jobs.values())))}
-    members = {name: Path(name) for file, some in found.items() for name in records(file, some) if Path(name).is_file()}
+    runs = needed_runs(asked, plan, list(jobs.values()), answers=True)
+    names = {name for file, some in found.items() for name in records(file, some, runs)}
+    members = {name: Path(name) for name in sorted(names) if Path(name).is_file()}
     write_archive(out, members | {MANIFEST: json.dumps(manifest, indent=1, sort_keys=True).encode()})
     return len(scores)
 
@@ -174,10 +198,10 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
     asked = Asked(manifest["scale"], config=(f"seeds={seeds}", *words))
     plan = asked.plan()
     taken = Taken()
-    known = asked.trained(plan)
+    known = scored(asked, plan)
     for file in kept:
         if file not in known:
-            taken.refused[file] = "no table of this configuration asks for it"
+            taken.refused[file] = "no table or figure of this configuration asks for it"
         elif Path(file).is_file():
             same = sha256_of(Path(file)) == kept[file]["sha256"]
             taken.refused[file] = "is there already" + ("" if same else ", with other contents")
@@ -190,7 +214,8 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
     stale = [place for place in places if here[place] != manifest["data"].get(place)]
     taken.refused |= _refused(found, kept, stale, any_code)
     taken.files = [file for file in wanted if file not in taken.refused]
-    _place(path, contents, {file: found[file] for file in taken.files}, kept)
+    runs = needed_runs(asked, plan, [job for jobs in found.values() for job in jobs], answers=True)
+    _place(path, contents, {file: records(file, found[file], runs) for file in taken.files}, kept)
     if taken.files:
         write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in taken.files})
         touch(asked, taken.files)
@@ -211,13 +236,15 @@ def _refused(found: Chains, kept: dict[str, dict[str, Any]], stale: Iterable[str
     return refused
 
 
-def _place(path: Path, contents: dict[str, bytes], found: Chains, kept: dict[str, dict[str, Any]]) -> None:
-    """Write the files of some scores; all are compared first."""
-    for file in found:
+def _place(
+    path: Path, contents: dict[str, bytes], files: Mapping[str, Sequence[str]], kept: dict[str, dict[str, Any]]
+) -> None:
+    """Write some scores, each with its ``files``; all scores are compared first."""
+    for file in files:
         if hashlib.sha256(contents.get(file, b"")).hexdigest() != kept[file]["sha256"]:
             raise DataError(f"{path}: {file} is missing or is not what {MANIFEST} says: copy the archive again.")
-    for file, jobs in found.items():
-        for name in records(file, jobs):
+    for file, names in files.items():
+        for name in names:
             if name in contents and (name == file or not Path(name).is_file()):
                 with whole_file(name) as stream:
                     stream.write(contents[name])

@@ -81,7 +81,7 @@ class Asked:
 
         Raises ConfigError for an unknown table.
         """
-        counts: Counter[str] = Counter(part for file in self.files for part in _parts(file, plan))
+        counts: Counter[str] = Counter(part for file in self.files for part in parts_of_mean(file, plan))
         tables = self.tables or (() if self.files else tuple(plan.config["tables"]))
         for table in map(plan.check_table, tables):
             known = {file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file}
@@ -91,7 +91,7 @@ class Asked:
                     continue
                 for seed in plan.seeds_of(system):
                     file = metrics_file(plan.root, system, dataset, seed)
-                    counts.update(_parts(file, plan) if file in known else ())
+                    counts.update(parts_of_mean(file, plan) if file in known else ())
         return counts
 
 
@@ -110,7 +110,7 @@ def needed_runs(asked: Asked, plan: Plan, jobs: Sequence[Job], answers: bool = F
     return sorted(run for run, task in runs.items() if run in read or task in at_home)
 
 
-def _parts(file: str, plan: Plan) -> list[str]:
+def parts_of_mean(file: str, plan: Plan) -> list[str]:
     """The metrics files that a bundle's searches make for a requested one: itself, or those of a mean's data sets; the mean
     is computed here."""
     path = Path(file)
