@@ -102,6 +102,10 @@ ENVIRONMENT = {
     **allocator(),
 }
 EXPORTS = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in ENVIRONMENT.items())
+# Jobs call `python`: the one that Snakemake runs with, also where nobody has put its folder into PATH. An environment of conda or
+# a container brings its own.
+if not workflow.deployment_settings.deployment_method:
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
 shell.prefix(f"set -euo pipefail; export {EXPORTS}; ".replace("{", "{{").replace("}", "}}"))
 
 HELP_ON_ERROR = """

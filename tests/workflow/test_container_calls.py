@@ -2,12 +2,13 @@
 
 Apptainer itself is played by a program that writes down how it was called, and then runs the command outside of any container.
 
-Seen to fail when: no image is declared.
+Seen to fail when: no image is declared; Snakemake's folder comes first in PATH.
 """
 
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,12 +27,15 @@ def test_every_job_runs_in_the_projects_image(cold, tmp_path: Path, monkeypatch:
     played = tmp_path / "bin/apptainer"
     played.write_text(PLAYED)
     played.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    # The container's Python is not Snakemake's.
+    own = tmp_path / "bin/python"
+    own.write_text(f'#!/bin/sh\necho >> "$CALLS.own"\nexec {sys.executable} "$@"\n')
+    own.chmod(0o755)
     wanted = ["--software-deployment-method", "apptainer", "--apptainer-args=--nv --bind /mirror", CORPUS]
-    ended = cold.run("--cores", "1", *wanted)
+    ended = cold.run_fork("--cores", "1", *wanted, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
     assert ended.code == 0, ended.text
-    assert (cold.folder / CORPUS).is_file()
+    assert (cold.folder / CORPUS).is_file() and (tmp_path / "calls.own").exists()
     calls = [file.read_text() for file in sorted((tmp_path / "calls").iterdir())]
     programs = ("fetch.py", "corpus.py")
     assert len(calls) >= 2 and all(any(name in call for call in calls) for name in programs)

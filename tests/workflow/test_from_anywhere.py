@@ -3,7 +3,8 @@
 Seen to fail when: a rule's input, a program's default or the list of sources is looked for in the working directory; the code's
 folder has a blank in its name and is no single word of a command; a program beside Snakemake reads the list of sources in the
 working directory, or runs Snakemake without its Snakefile; a rule's command names a variable of the rules, which a
-Snakefile that has them as a module does not know; an include is the default target of workflow/Snakefile.
+Snakefile that has them as a module does not know; an include is the default target of workflow/Snakefile; jobs take
+the first `python` of PATH.
 """
 
 from __future__ import annotations
@@ -93,10 +94,13 @@ def assert_same(workflow: Workflow, inside: Workflow) -> None:
 
 
 def test_with_its_snakefile_and_another_directory(code: Path, elsewhere: Workflow, inside: Workflow, tmp_path: Path):
-    """Called from a third folder."""
+    """Called from a third folder, by the path of Snakemake alone: `python` is another one in PATH."""
     (tmp_path / "third").mkdir()
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to("/bin/false")
     words = ("-s", str(code / "Snakefile"), "--directory", str(elsewhere.folder))
-    ended = Workflow(tmp_path / "third").run(*words, "--cores", "1", TABLE, TASK)
+    other = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    ended = Workflow(tmp_path / "third").run_fork(*words, "--cores", "1", TABLE, TASK, PATH=other)
     assert ended.code == 0, ended.text
     assert_same(elsewhere, inside)
     assert not list((tmp_path / "third").iterdir())
