@@ -234,6 +234,8 @@ elif config.get("my_corpus"):
             plan=f"{ROOT}/plan.yaml",
         log:
             f"{ROOT}/logs/my_corpus_plan.log",
+        benchmark:
+            f"{ROOT}/benchmarks/my_corpus_plan.tsv"
         localrule: True
         conda:
             "../envs/cpu.yaml"

@@ -261,6 +261,7 @@ def test_without_questions_the_documents_can_be_searched(small: Workflow, tmp_pa
     assert ended.code == 0, ended.text
     root = small.folder / "results/demo/my_corpus"
     assert (root / "plan.yaml").is_file() and ended.count("pretrain") == 0
+    assert (root / "benchmarks/my_corpus_plan.tsv").is_file(), "a run of this job alone reports a time"
     run = pretrieve.load_index(root / "retriever").rank(["which mountain"], 3, ["q"])
     assert run.doc_ids == [["d1"]]
     plan = small.plan("encoders", "--config", "my_corpus=unasked")
