@@ -88,7 +88,8 @@ onsuccess:
     if WHOLE_RUN:
         forget_finished(ROOT)
     elapsed = f"{time.time() - STARTED:.0f}"
-    shell(f"python -m pretrieve report-time --results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}")
+    report = f"report-time --results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
+    shell(f"{{sys.executable:q}} -m pretrieve {report}")  # beside a container, too
 
 
 onerror:

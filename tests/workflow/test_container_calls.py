@@ -2,7 +2,7 @@
 
 Apptainer itself is played by a program that writes down how it was called, and then runs the command outside of any container.
 
-Seen to fail when: no image is declared; Snakemake's folder comes first in PATH.
+Seen to fail when: no image is declared; Snakemake's folder comes first in PATH; the first `python` of PATH reports the time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 PLAYED = """#!/usr/bin/env bash
 if [ "$1" = --version ]; then echo "apptainer version 1.3.4"; exit; fi
 printf '%s\\n' "$@" > "$CALLS/$(ls "$CALLS" | wc -l)"
-exec "${@: -3}"
+INSIDE=1 exec "${@: -3}"
 """
 CORPUS = "results/demo/corpora/encyclopedia-demo/stats.json"
 
@@ -28,9 +28,9 @@ def test_every_job_runs_in_the_projects_image(cold, tmp_path: Path, monkeypatch:
     played.write_text(PLAYED)
     played.chmod(0o755)
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
-    # The container's Python is not Snakemake's.
+    # The container's Python is not Snakemake's, and outside there is none in PATH.
     own = tmp_path / "bin/python"
-    own.write_text(f'#!/bin/sh\necho >> "$CALLS.own"\nexec {sys.executable} "$@"\n')
+    own.write_text(f'#!/bin/sh\n[ "$INSIDE" ] && echo >> "$CALLS.own" && exec {sys.executable} "$@"\n')
     own.chmod(0o755)
     wanted = ["--software-deployment-method", "apptainer", "--apptainer-args=--nv --bind /mirror", CORPUS]
     ended = cold.run_fork("--cores", "1", *wanted, PATH=f"{tmp_path / 'bin'}:/usr/bin:/bin")
