@@ -1,12 +1,12 @@
-# make tables    set up .venv and build every table of the demo scale, or of [SCALE=small] [MIRROR=DIR] [SEEDS=1,2]
+# make tables    set up .venv and build every table of the demo scale, or of [SCALE=small] [MIRROR=DIR] [SEEDS=1,2] [ONLY=bm25,bert]
 # make venv      set up .venv alone [PYTHON=python3.11]
 # make test      set up .venv and run the tests
 # make test-slurm the tests on a real Slurm of this machine: needs root, and installs Debian's packages
 # make lint      format and lint checks
 # make status    cells measured, quoted, not run and failed, by table
 # make fetch     get the raw files of one table: make fetch TABLE=condenser/table5 [SCALE=paper] [MIRROR=DIR] [DRY=1]
-# make estimate  what tables cost before anything runs: make estimate SCALE=paper [TABLE="condenser/table5 …"] [SEEDS=1,2] [GPUS=8] [GPU=a100] [RATES=FILE]
-# make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [MIRROR=DIR] [SEEDS=1] [OUT=FILE] [LIMIT=MiB]
+# make estimate  what tables cost before anything runs: make estimate SCALE=paper [TABLE="condenser/table5 …"] [SEEDS=1,2] [ONLY=bm25,bert] [GPUS=8] [GPU=a100] [RATES=FILE]
+# make bundle    what tables still need, for a GPU machine without a network: make bundle SCALE=small [TABLE="condenser/table5 …"] [MIRROR=DIR] [SEEDS=1] [ONLY=bm25,bert] [OUT=FILE] [LIMIT=MiB]
 # make unbundle  take home what was made there: make unbundle FILE=DIR
 # make report    build everything of one scale, and the report on it: results/SCALE/report.html [MIRROR=DIR] [SEEDS=1,2]
 # make my-corpus what to search your own corpus with: make my-corpus DIR=path/to/dir [MINUTES=30]
@@ -36,8 +36,9 @@ option = $(if $(2),$(1) $(call quoted,$(2)))
 each_quoted = $(foreach word,$(1),$(call quoted,$(word)))
 # KEY=VALUE for --config, which reads VALUE as YAML: a text as it is. Without the blanks Snakemake would take the quotes off.
 text = $(call quoted,$(1)= '$(subst ','',$(2))' )
-# What a run is told beside its scale: where raw files are, and seeds other than the scale's.
-SETTINGS = $(if $(MIRROR),$(call text,mirror,$(MIRROR))) $(if $(SEEDS),$(call quoted,seeds=[$(SEEDS)]))
+# What a run is told beside its scale: where raw files are, seeds other than the scale's, and the encoders that count.
+SETTINGS = $(if $(MIRROR),$(call text,mirror,$(MIRROR))) $(if $(SEEDS),$(call quoted,seeds=[$(SEEDS)])) \
+  $(if $(ONLY),$(call quoted,only=[$(ONLY)]))
 SCALED = --config $(call quoted,scale=$(SCALE)) $(SETTINGS)
 # Snakemake keeps a cache in the home directory; where that cannot be written, in the checkout. It looks for settings there, too.
 HOMELESS := $(shell d="$${XDG_CACHE_HOME:-$${HOME:-/nonexistent}/.cache}"; mkdir -p "$$d" 2>/dev/null && test -w "$$d" || echo yes)
@@ -60,7 +61,7 @@ $(STAMP): $(LOCKS)
 	$(PIP) --require-hashes --no-deps --requirement envs/requirements.lock
 	$(PIP) --no-warn-conflicts --requirement envs/torch.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
-	@# Python 3.11 reads this file by the locale, and does not start in a plain one where the checkout's path is not ASCII.
+	@# Python 3.11 reads this file by the locale, and does not start in a plain one where the path of the checkout is not ASCII.
 	@for file in $(VENV)/lib/python*/site-packages/__editable__.pretrieve-*.pth; do echo ../../../../src > "$$file"; done
 	$(BIN)/pretrieve warm-up
 	@touch $@
@@ -97,11 +98,11 @@ fetch: $(STAMP)
 
 estimate: $(STAMP)
 	@$(BIN)/pretrieve estimate --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) $(call option,--gpus,$(GPUS)) \
-	  $(call option,--gpu,$(GPU)) $(call option,--rates,$(RATES)) $(if $(MIRROR)$(SEEDS),--config $(SETTINGS))
+	  $(call option,--gpu,$(GPU)) $(call option,--rates,$(RATES)) $(if $(MIRROR)$(SEEDS)$(ONLY),--config $(SETTINGS))
 
 bundle: $(STAMP)
 	@$(PATHS) $(BIN)/pretrieve bundle --scale $(call quoted,$(SCALE)) $(if $(TABLE),--tables $(call each_quoted,$(TABLE))) \
-	  $(if $(MIRROR)$(SEEDS),--config $(SETTINGS)) $(call option,--limit,$(LIMIT)) $(call option,--out,$(OUT))
+	  $(if $(MIRROR)$(SEEDS)$(ONLY),--config $(SETTINGS)) $(call option,--limit,$(LIMIT)) $(call option,--out,$(OUT))
 
 unbundle: $(STAMP)
 	@$(PATHS) $(BIN)/pretrieve unbundle --file $(call quoted,$(FILE))
@@ -128,10 +129,10 @@ compare: $(STAMP)
 	  $(call option,--published,$(PUBLISHED))
 
 publish: $(STAMP)
-	$(RUN) $(SCALED) $(if $(ONLY),$(call quoted,only=[$(ONLY)])) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
+	$(RUN) $(SCALED) $(if $(TABLES),$(call quoted,tables=[$(TABLES)])) \
 	  $(if $(ONLY)$(TABLES),'figures=[]')
 	$(PATHS) $(BIN)/pretrieve keep-scores --scale $(call quoted,$(SCALE)) \
-	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES)))) $(if $(MIRROR)$(SEEDS),--config $(SETTINGS))
+	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES)))) $(if $(MIRROR)$(SEEDS)$(ONLY),--config $(SETTINGS))
 	$(BIN)/pretrieve publish --scale $(call quoted,$(SCALE)) $(if $(ONLY)$(TABLES),--figures) \
 	  $(if $(TABLES),--tables $(call each_quoted,$(subst $(comma), ,$(TABLES))))
 

@@ -390,11 +390,11 @@ def test_the_folder_of_a_checkout_is_a_word(tmp_path: Path):
 
 
 VALUES = {
-    "tables": ["SCALE", "MIRROR", "SEEDS"],
+    "tables": ["SCALE", "MIRROR", "SEEDS", "ONLY"],
     "status": ["SCALE"],
     "fetch": ["TABLE", "SCALE", "MIRROR"],
-    "estimate": ["TABLE", "SCALE", "GPUS", "GPU", "RATES", "MIRROR", "SEEDS"],
-    "bundle": ["TABLE", "SCALE", "MIRROR", "SEEDS", "LIMIT", "OUT"],
+    "estimate": ["TABLE", "SCALE", "GPUS", "GPU", "RATES", "MIRROR", "SEEDS", "ONLY"],
+    "bundle": ["TABLE", "SCALE", "MIRROR", "SEEDS", "ONLY", "LIMIT", "OUT"],
     "unbundle": ["FILE"],
     "report": ["SCALE", "MIRROR", "SEEDS"],
     "my-corpus": ["SCALE", "DIR", "MINUTES"],
