@@ -439,6 +439,12 @@ def test_a_folder_of_any_name_is_that_folder(name):
             assert (read["my_corpus"], read["mirror"]) == (name, name), line
 
 
+@pytest.mark.parametrize("word", ["seeds=[1", "mirror=a: b: c", "mirror=[a]/b", "seeds="])
+def test_a_word_that_is_no_yaml_is_a_text_as_for_snakemake(word):
+    key = word.partition("=")[0]
+    assert read_config(words=[word]).get(key) == parse_config([word])[key]
+
+
 def test_all_values_of_the_makefile_are_looked_at():
     makefile = Path(__file__).resolve().parents[2].joinpath("Makefile").read_text()
     recipes = makefile.partition(".DEFAULT_GOAL")[2]

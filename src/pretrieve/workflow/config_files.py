@@ -60,7 +60,11 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
         key, equals, value = word.partition("=")
         if not equals:
             raise ConfigError(f"--config {word!r}: expected KEY=VALUE, such as seeds=[1,2].")
-        whole = _laid_over(whole, _expanded(with_numbers({key: yaml.safe_load(value)})))
+        try:
+            read = yaml.safe_load(value)
+        except yaml.YAMLError:
+            read = value  # a text, as Snakemake takes it
+        whole = _laid_over(whole, _expanded(with_numbers({key: read})))
     return whole
 
 
