@@ -175,13 +175,14 @@ def test_gpus_never_make_it_slower(monkeypatch) -> None:
     assert walls == sorted(walls, reverse=True) and walls[0] > 1.5 * walls[-1]
 
 
-def test_an_unknown_table_or_scale_ends_with_one_line(monkeypatch) -> None:
+def test_an_unknown_table_scale_or_mirror_ends_with_one_line(monkeypatch) -> None:
     graph = Graph(plan_of(monkeypatch, configuration()))
     with pytest.raises(ConfigError, match="table 'condenser/tabel5': no such table; .*did you mean 'condenser/table5'"):
         graph.table("condenser/tabel5")
     for arguments, said in (
         (["--tables", "condenser/tabel5"], "tabel5"),
         (["--scale", "papr"], "did you mean 'paper'"),
+        (["--config", "mirror=no/such"], "no/such is no folder"),
     ):
         command = [sys.executable, "-m", "pretrieve", "estimate", *arguments]
         env = environment() | {"PYTHONPATH": str(PROJECT / "src")}

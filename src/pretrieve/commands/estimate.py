@@ -18,7 +18,7 @@ from pretrieve.operations.estimate.jobs import Graph
 from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Workload
-from pretrieve.raw.mirror import candidates, is_in_place, mirror_folder
+from pretrieve.raw.mirror import candidates, check_mirror, is_in_place, mirror_folder
 from pretrieve.raw.sources import Source, read_sources
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_resources import MOST_GPUS, column_of
@@ -105,6 +105,7 @@ def main(arguments: argparse.Namespace) -> None:
     config, scale = read_config(words=[f"scale={arguments.scale}", *arguments.config]), arguments.scale
     if scale not in config["scales"]:
         raise ConfigError(f"scale {scale!r}: allowed: {', '.join(config['scales'])}{nearest(scale, config['scales'])}")
+    check_mirror(config)
     plan = Plan.load(config)
     if arguments.gpus is None:
         arguments.gpus = PAPER_GPUS if column_of(plan.config) == "paper" else 0
