@@ -61,7 +61,7 @@ def test_msmarco_needs_a_query_in_common():
 
 
 def test_ranks_of_both_formats(tmp_path):
-    (tmp_path / "marco.tsv").write_text("1\t11\t2\n2\t22\t1\n1\t10\t1\n")
+    (tmp_path / "marco.tsv").write_text("1\t11\t2\n2\t22\t1\n1\t10\t1\n", encoding="utf-8-sig")  # as Windows writes it
     with gzip.open(tmp_path / "run.trec.gz", "wt") as stream:
         stream.write("1 Q0 11 2 0.5 x\n2 Q0 22 1 1 x\n1 Q0 10 1 0.1 x\n")
     expected = {"1": [(2, "11"), (1, "10")], "2": [(1, "22")]}

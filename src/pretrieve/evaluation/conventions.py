@@ -125,7 +125,9 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
     hits: dict[str, list[tuple[int, str]]] = {}
     number = 0
     try:
-        with (gzip.open if path.name.endswith(".gz") else open)(path, "rt", encoding="utf-8", newline="\n") as stream:
+        with (gzip.open if path.name.endswith(".gz") else open)(
+            path, "rt", encoding="utf-8-sig", newline="\n"
+        ) as stream:
             for number, line in enumerate(stream, 1):
                 words = line.split()
                 doc, rank = (2, 3) if len(words) == 6 else (1, 2)
