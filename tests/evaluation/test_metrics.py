@@ -140,6 +140,8 @@ def test_wrong_inputs_are_named():
     for run in (Run([1], [["a"]], [[1]]), Run(["q1"], [["a", 2]], [[2, 1]])):
         with pytest.raises(DataError, match="has an id that is no text"):
             evaluate(run, QRELS, ["mrr"])
+    with pytest.raises(DataError, match="run: none of its queries is in the qrels: its first is 'q1', theirs is 'x1'"):
+        evaluate(RUN, {"x1": {"a": 1}}, ["mrr"])
     run = make({"q1": ["a", "b"]})
     run.doc_ids[0][1] = "a"
     with pytest.raises(DataError, match="occurs twice for query 'q1'"):
@@ -181,6 +183,8 @@ def test_record_and_qrels_file(tmp_path):
     assert len(record["run_sha256"]) == 64 and json.dumps(record)
     with pytest.raises(DataError, match="1 of 1 queries have no judgement, the first is 'q9'"):
         metrics_record(tmp_path / "run.trec.gz", qrels, ["q9"], 7, ["mrr"])
+    with pytest.raises(DataError, match=r"run.trec.gz: none of its queries is in the qrels"):
+        metrics_record(tmp_path / "run.trec.gz", {"x1": {"a": 1}}, ["x1"], 7, ["mrr"])
     pq.write_table(pa.table({k: v + v[:1] for k, v in columns.items()}), tmp_path / "qrels.parquet")
     with pytest.raises(DataError, match="row 3: document 'a' is judged twice"):
         read_qrels(tmp_path / "qrels.parquet")

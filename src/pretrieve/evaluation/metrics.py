@@ -125,8 +125,8 @@ def evaluate(
     has is omitted. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
 
     Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
-    DataError when the qrels are empty, an id is no text or a grade no whole number, a document repeats for a query, or a question
-    has no answers.
+    DataError when the qrels are empty or have no query of the run, an id is no text or a grade no whole number, a document
+    repeats for a query, or a question has no answers.
     """
     if not (metrics := given_texts(metrics, "metrics")):
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")
@@ -147,6 +147,7 @@ def evaluate(
         if len(set(doc_ids)) < len(doc_ids):  # a run can be changed after its own check
             raise DataError(f"run: a document occurs twice for query '{query_id}'; every document counts once.")
         hits[query_id] = doc_ids
+    refuse_other_queries(run, qrels)
     per_query = {name: dict.fromkeys(qrels, 0.0) for name in metrics}
     if of_ranx := [name for name in metrics if NAME.fullmatch(name)["base"] in _RANX]:
         for query_ids, judged, ranked in _rectangles(hits, qrels):
@@ -165,6 +166,15 @@ def evaluate(
             per_query[name] = capped_recall(run, qrels, int(parts["cut"]), int(parts["level"] or 1))
     mean = {name: float(np.mean(list(values.values()))) for name, values in per_query.items()}
     return Scores(mean, per_query)
+
+
+def refuse_other_queries(run: Run, qrels: Mapping[str, object], name: object = "run") -> None:
+    """Raise DataError where no query of a run is in the qrels: they do not belong together, and all scores would be 0."""
+    if run.query_ids and not any(query_id in qrels for query_id in run.query_ids):
+        raise DataError(
+            f"{name}: none of its queries is in the qrels: its first is '{run.query_ids[0]}', theirs is '{next(iter(qrels))}'; "
+            "score it with the qrels of its own task."
+        )
 
 
 def _check_qrels(qrels: Mapping[str, Mapping[str, int]]) -> None:

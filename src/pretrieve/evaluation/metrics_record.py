@@ -19,7 +19,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.chance import chance_levels
 from pretrieve.evaluation.conventions import check_conventions, drop_identical_ids, msmarco_mrr, read_ranks
-from pretrieve.evaluation.metrics import NAME, Scores, evaluate, needs_answers
+from pretrieve.evaluation.metrics import NAME, Scores, evaluate, needs_answers, refuse_other_queries
 from pretrieve.retrieval.trec_run import Run, read_trec
 
 #: The level is the mean over so many permutations, which are the same for every system.
@@ -86,7 +86,7 @@ def metrics_record(
 
     Raises ConfigError when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of
     judgements for queries that have only answers, and DataError when a query has no judgement, which would silently count 0,
-    or no list of candidates.
+    or no list of candidates, or the run has none of the queries.
     """
     check_conventions(conventions)
     unjudged = [query_id for query_id in query_ids if query_id not in qrels]
@@ -103,6 +103,7 @@ def metrics_record(
         )
     judged = {query_id: qrels.get(query_id, {}) for query_id in query_ids}
     run = read_trec(run_path)
+    refuse_other_queries(run, judged, run_path)
     if "drop-identical-ids" in conventions:
         run = drop_identical_ids(run)
     scores = evaluate(run, judged, metrics, answers)
