@@ -25,7 +25,7 @@ _PLACES = {
     "Encoder": "pretrieve.models.encoder",
     "BodyConfig": "pretrieve.models.config",
     "save_encoder": "pretrieve.pretraining.module",
-    "train_wordpiece": "pretrieve.text.vocabulary",
+    "train_wordpiece": "pretrieve.pretraining.module",
     "token_store": "pretrieve.pretraining.module",
     "make_objective": "pretrieve.pretraining.module",
     "ObjectiveModule": "pretrieve.pretraining.module",

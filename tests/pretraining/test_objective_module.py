@@ -22,7 +22,7 @@ from pretrieve.training.step import accumulate
 OPTIONS = {
     "mlm": {},
     "dupmae": {},
-    "cocondenser": {"skip_layer": 1, "head_layers": 1, "span_length": 12},
+    "cocondenser": {"skip_layer": 1, "head_layers": 1},
     "pairs": {"tasks": ["ict", "bfs"], "query_length": 12},
 }
 
@@ -58,7 +58,9 @@ def test_what_cannot_be_made(body: BodyConfig, store: TokenStore, tmp_path, voca
         ("mlm", {"batch": 0}, "batch=0; expected 1 or more"),
         ("pairs", {"tasks": "ict"}, "one text, 'ict'; expected a list of tasks"),
         ("pairs", {"tasks": ["itc"]}, "pair task 'itc' is not allowed; choose from ict, bfs, wlp"),
-        ("pairs", {"query_length": 2}, "query_length=2; expected 3 tokens or more"),
+        ("pairs", {"query_length": 2}, "query_length=2; expected 3 or more"),
+        ("pairs", {"query_length": 65}, "query_length=65; the body has max_positions=64"),
+        ("mlm", {"seed": 1.5}, "seed=1.5; expected 0 or more, a whole number"),
     ):
         with pytest.raises(ConfigError, match=message):
             pretrieve.make_objective(name, encoder, store, **{"batch": 4, "length": 24} | options)
@@ -74,6 +76,10 @@ def test_what_cannot_be_made(body: BodyConfig, store: TokenStore, tmp_path, voca
         pretrieve.token_store(tmp_path, vocabulary, [[["A boat."]], [["A ship."]]], titles="AB")
     with pytest.raises(DataError, match=r"titles\[1\]: None is NoneType"):
         pretrieve.token_store(tmp_path, vocabulary, [[["A boat."]], [["A ship."]]], titles=["Boat", None])
+    with pytest.raises(ConfigError, match="train_wordpiece: one text, 'A boat.'; expected several"):
+        pretrieve.train_wordpiece("A boat.", 40)
+    with pytest.raises(DataError, match=r"texts\[1:\]\[0\]: None is NoneType; expected a text"):
+        pretrieve.train_wordpiece(["A boat.", None], 40)
     with pytest.raises(ConfigError, match="1 titles for 2 documents"):
         pretrieve.token_store(tmp_path, vocabulary, [[["A boat."]], [["A ship."]]], titles=["Boat"])
 

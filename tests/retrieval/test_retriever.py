@@ -116,8 +116,8 @@ def test_a_pooling_that_a_directory_says_is_not_said_again(tmp_path: Path, wordp
 def test_what_is_no_list_of_texts_is_not_encoded(tmp_path: Path, wordpiece: Path) -> None:
     save(tmp_path, Tokenizer.from_file(str(wordpiece)), "sde", "transformer", "cls", "dot", "none")
     retriever = pretrieve.load(tmp_path, wordpiece)
-    for length in (0, -5):
-        with pytest.raises(ConfigError, match=f"passage_length={length}; expected a number of tokens, 1 or more"):
+    for length in (0, -5, 2.5):
+        with pytest.raises(ConfigError, match=f"passage_length={length}; expected 1 or more, a whole number"):
             pretrieve.load(tmp_path, wordpiece, passage_length=length)
     for encode in (retriever.encode_passages, retriever.encode_queries):
         with pytest.raises(ConfigError, match="one text, 'hello'; expected a list of texts"):
@@ -229,13 +229,15 @@ def test_search_in_memory_is_exact() -> None:
     rng = np.random.default_rng(1)
     passages, queries = rng.integers(-3, 4, (300, 4)).astype(np.float32), rng.integers(-3, 4, (9, 4)).astype(np.float32)
     ids = [f"d{number:03}" for number in rng.permutation(300)]
-    run = pretrieve.search(queries, passages, ids, depth=20)
+    run = pretrieve.search(queries, passages, ids, depth=np.int64(20), threads=np.int64(1))
     for query, found, scores in zip(queries, run.doc_ids, run.scores, strict=True):
         products = passages @ query
         best = sorted(range(300), key=lambda row: (-products[row], ids[row]))[:20]
         assert found == [ids[row] for row in best] and scores.tolist() == [products[row] for row in best]
     with pytest.raises(DataError, match=r"passages of shape \(4,\), expected \(passages, dim\)"):
         pretrieve.search(queries, passages[0])
+    with pytest.raises(ConfigError, match="depth=2.0; expected 1 or more, a whole number"):
+        pretrieve.search(queries, passages, ids, depth=2.0)
     # A number is no id of a judgement, and of equal ids a metric would count one.
     with pytest.raises(DataError, match=r"passage_ids\[0\]: 0 is int; expected a text"):
         pretrieve.search(queries, passages, range(300))

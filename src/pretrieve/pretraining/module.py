@@ -1,5 +1,5 @@
-"""Pre-training objectives as torch modules, for a training loop of one's own, the store of texts that they read, and the files of
-the encoder."""
+"""Pre-training objectives as torch modules, for a training loop of one's own, the vocabulary and the store of texts that they
+read, and the files of the encoder."""
 
 from __future__ import annotations
 
@@ -13,15 +13,35 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.given_numbers import given_number
 from pretrieve.models import hf_format
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.objectives import build_objective, pair_task
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.setting import Setting
+from pretrieve.text import vocabulary
 from pretrieve.text.given_texts import given_texts
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
-from pretrieve.text.vocabulary import vocabulary_sha256
 from pretrieve.training.objective import ContrastiveObjective, Objective
+
+
+def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
+    """Train a WordPiece vocabulary of at most ``size`` entries; the same texts give the same vocabulary, in any order.
+
+    Raises
+    ------
+    ConfigError
+        when one text is given in place of several, or a number is no whole one or too small.
+    DataError
+        when one of them is no text, or not UTF-8.
+    """
+    if isinstance(texts, str):
+        raise ConfigError(f"train_wordpiece: one text, {texts[:40]!r}; expected several.")
+    checked = (text for n, one in enumerate(texts) for text in given_texts([one], f"texts[{n}:]"))
+    least = len(vocabulary.SPECIAL_TOKENS) + 1
+    return vocabulary.train_wordpiece(
+        checked, given_number(size, "size", least), given_number(min_frequency, "min_frequency")
+    )
 
 
 def token_store(
@@ -58,7 +78,7 @@ def save_encoder(
 
     heads: name → what was trained beside the body; with them pre-training can continue.
     """
-    about = {"trained_projection": True, "vocabulary_sha256": vocabulary_sha256(tokenizer)}
+    about = {"trained_projection": True, "vocabulary_sha256": vocabulary.vocabulary_sha256(tokenizer)}
     hf_format.save_encoder(Path(directory), encoder, heads, about)
 
 
@@ -105,7 +125,8 @@ def make_objective(
     ----------
     name : mlm, condenser, cocondenser, pairs, seed-encoder, optimus, retromae or dupmae
     batch : examples a step
-    length : tokens of a text, special ones included; of ``pairs``, of a passage and, unless ``options`` say otherwise, a query
+    length : tokens of a text, special ones included; of ``pairs``, of a passage and a query, and of ``cocondenser``, of a span,
+        unless ``options`` say otherwise
     preset : ``paper`` or ``official_code``; by default the objective's own
     options : changes to the preset's (:mod:`pretrieve.pretraining.presets`); of ``pairs`` also tasks (a list of ict, bfs and
         wlp), query_length and passage_length
@@ -113,27 +134,26 @@ def make_objective(
     Raises
     ------
     ConfigError
-        for an unknown name, preset or option, a value that is not allowed, or a store with another vocabulary than the encoder's.
+        for an unknown name, preset or option, a value that is not allowed, more tokens than the body has positions, or a store
+        with another vocabulary than the encoder's.
     """
-    if batch < 1:
-        raise ConfigError(f"make_objective: batch={batch}; expected 1 or more examples.")
+    batch, seed = given_number(batch, "batch"), given_number(seed, "seed", 0)
     if store.vocabulary_size > encoder.config.vocabulary_size:
         raise ConfigError(
             f"make_objective: the store's vocabulary has {store.vocabulary_size} entries, the encoder's "
             f"{encoder.config.vocabulary_size}; give the body vocabulary_size=store.vocabulary_size."
         )
-    changes = dict(options)
+    changes = ({"span_length": length} if name == "cocondenser" else {}) | options
     given: dict[str, Any] = {"name": name, "length": length}
     if name == "pairs":
         usual = {"tasks": ["ict"], "query_length": length, "passage_length": length}
         given = {"name": name} | {key: changes.pop(key, value) for key, value in usual.items()}
         for task in given_texts(given["tasks"], "tasks"):
             pair_task(task)
-        for key in ("query_length", "passage_length"):
-            if given[key] < 3:
-                raise ConfigError(
-                    f"make_objective: {key}={given[key]}; expected 3 tokens or more, with [CLS] and [SEP]."
-                )
+    room = encoder.config.max_positions if encoder.config.kind == "transformer" else sys.maxsize
+    for key in given.keys() & {"length", "query_length", "passage_length"}:
+        if given_number(given[key], key, 3) > room:  # else the first long text ends a training
+            raise ConfigError(f"make_objective: {key}={given[key]}; the body has max_positions={room}.")
     resolved = given | resolve(name, preset, changes, "make_objective")
     read, device = store.read_by(encoder.config.kind), next(encoder.parameters()).device
     return ObjectiveModule(build_objective(Setting(resolved, batch, encoder, read, seed, device, sys.maxsize)))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
+from pretrieve.base.given_numbers import given_number
 from pretrieve.retrieval.deployment import BM25, DENSE, read_settings
 from pretrieve.retrieval.document_table import DocumentTable
 from pretrieve.retrieval.trec_run import Run
@@ -33,7 +34,7 @@ class DeployedIndex:
     """A directory to search in; :func:`load_index` opens one."""
 
     def __init__(self, directory: Path | str, threads: int = 1, device: str = "cpu") -> None:
-        self.directory, self._threads, self._device = Path(directory), threads, device
+        self.directory, self._threads, self._device = Path(directory), given_number(threads, "threads"), device
         self.settings = read_settings(self.directory)
         self._documents = DocumentTable(self.directory)
 
@@ -61,12 +62,12 @@ class DeployedIndex:
         Raises
         ------
         ConfigError
-            when ``depth`` < 1, one text is given in place of a list, ids are not as many as questions, or a package is missing.
+            when ``depth`` is no whole number from 1 on, one text is given in place of a list, ids are not as many as questions,
+            or a package is missing.
         DataError
             when a part is missing or damaged, a question's id appears twice, or a question or id is no text, or not UTF-8.
         """
-        if depth < 1:
-            raise ConfigError(f"search: depth={depth}; expected 1 or more.")
+        depth = given_number(depth, "depth")
         questions = given_texts(questions, "questions")
         names = list(map(str, range(len(questions)))) if ids is None else given_texts(ids, "ids")
         if len(names) != len(questions):
@@ -118,6 +119,8 @@ def load_index(directory: Path | str, threads: int = 1, device: str = "cpu") -> 
 
     Raises
     ------
+    ConfigError
+        when ``threads`` is no whole number from 1 on.
     DataError
         when it is no such directory, or a file of it is damaged.
     """

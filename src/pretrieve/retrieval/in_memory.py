@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
+from pretrieve.base.given_numbers import given_number
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import DTYPE, EmbeddingReader
 from pretrieve.retrieval.shards import Part, ShardedRows
@@ -44,6 +45,7 @@ def search(
     >>> search(np.eye(2), np.array([[0.0, 2.0], [1.0, 1.0]]), ["a", "b"], depth=1).doc_ids
     [['b'], ['a']]
     """
+    depth, threads = given_number(depth, "depth"), given_number(threads, "threads")
     reader = MatrixReader(passages)
     names = list(map(str, range(reader.rows))) if passage_ids is None else given_texts(passage_ids, "passage_ids")
     if len(set(names)) < len(names):
@@ -73,6 +75,7 @@ def bm25(
     """
     from pretrieve.retrieval import bm25 as lucene
 
+    depth, threads = given_number(depth, "depth"), given_number(threads, "threads")
     for name, given in (("passages", passages), ("queries", queries)):
         if not isinstance(given, Mapping):
             raise ConfigError(

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.given_numbers import given_number
 from pretrieve.base.progress import Progress
 from pretrieve.corpora.language import language_of
 from pretrieve.models.sentence_files import expect_modules
@@ -69,8 +70,7 @@ def index_documents(
         when there is no document, one is not three texts, an id is '' or appears twice, or the model cannot be read.
     """
     out, model = Path(out), None if model is None else Path(model)
-    if threads < 1:
-        raise ConfigError(f"threads {threads}: expected 1 or more.")
+    threads = given_number(threads, "threads")
     if model is not None and out.resolve() == model.resolve():
         raise ConfigError(f"{out}: is the model's own directory; give the new index another one.")
     settings = _settings(model, kind)

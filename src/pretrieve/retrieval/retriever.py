@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.given_numbers import given_number
 from pretrieve.base.inside import inside
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.int8 import in_int8
@@ -106,8 +107,8 @@ def load(
     """
     directory, about = Path(directory), {}
     for name, length in (("query_length", query_length), ("passage_length", passage_length)):
-        if length is not None and length < 1:
-            raise ConfigError(f"{name}={length}; expected a number of tokens, 1 or more.")
+        if length is not None:
+            given_number(length, name)
     if (directory / OWN).is_file():
         _check_names(directory)
         if pooling:
