@@ -29,7 +29,7 @@ from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import write_points
 from pretrieve.reporting.report.fidelity import encoder_choices, recipe_choices
 from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
-from pretrieve.reporting.report.page import collect, render
+from pretrieve.reporting.report.page import render
 from pretrieve.reporting.report.paper_order import Rank, orders
 from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import make_manifest
@@ -101,7 +101,7 @@ def finished(plan, tmp_path_factory):
     write_rows(RUN / "claims.csv", to_findings(verdicts, "demo"), Finding)
     write_rows(RUN / "claims.groups.csv", to_comparisons(verdicts), Comparison)
     write_league(plan)
-    page = render(collect(plan, RUN, ROOT / "references"))
+    page = render(plan, RUN, ROOT / "references")
     (folder / "report.html").write_text(page, encoding="utf-8")
     yield folder
     patch.undo()
@@ -160,7 +160,7 @@ def test_a_missing_manifest_is_named(finished, plan):
         with pytest.raises(
             DataError, match=r"table3.manifest.json: no such file. Make it with: snakemake .*table3.csv"
         ):
-            collect(plan, RUN, ROOT / "references")
+            render(plan, RUN, ROOT / "references")
     finally:
         manifest.write_text(text)
 

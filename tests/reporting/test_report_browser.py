@@ -25,7 +25,7 @@ from pretrieve.references.tables import load_table
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.claims.measured import Facts, bases_of
 from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
-from pretrieve.reporting.report.page import collect, render
+from pretrieve.reporting.report.page import render
 from pretrieve.reporting.report.paper_order import Rank, orders
 from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import make_manifest
@@ -81,7 +81,7 @@ def report(tmp_path_factory):
         ("claims.groups", [], Comparison),
     ):
         write_rows(RUN / f"{name}.csv", rows, kind)
-    (RUN / "report.html").write_text(render(collect(plan, RUN, ROOT / "references")), encoding="utf-8")
+    (RUN / "report.html").write_text(render(plan, RUN, ROOT / "references"), encoding="utf-8")
     yield (RUN / "report.html").resolve()
     patch.undo()
 

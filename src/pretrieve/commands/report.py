@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pretrieve.base.arguments import json_object, required
 from pretrieve.base.files import write_text
-from pretrieve.reporting.report.page import collect, render
+from pretrieve.reporting.report.page import render
 from pretrieve.workflow.plan import Plan
 
 
@@ -18,4 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> None:
     plan = Plan.load(args.config)
-    write_text(args.html, render(collect(plan, Path(plan.root))))
+    write_text(args.html, render(plan, Path(plan.root)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,14 @@ from pretrieve.references.tables import STATISTICS, Table, load_paper, load_tabl
 from pretrieve.reporting.claims.ledger import Comparison, Finding, count_verdicts, what_it_shows
 from pretrieve.reporting.figures.points import read_points
 from pretrieve.reporting.figures.words import measured_here
-from pretrieve.reporting.report.boards import Board, boards_of
-from pretrieve.reporting.report.fidelity import Choices, encoder_choices, recipe_choices
-from pretrieve.reporting.report.findings import Found, Sentence, claim_counts, sentences
+from pretrieve.reporting.report.boards import boards_of
+from pretrieve.reporting.report.fidelity import encoder_choices, recipe_choices
+from pretrieve.reporting.report.findings import Found, claim_counts, sentences
 from pretrieve.reporting.report.league import Pair, Standing
-from pretrieve.reporting.report.paper_order import OrderColumn, Rank, columns_of
+from pretrieve.reporting.report.paper_order import Rank, columns_of
 from pretrieve.reporting.report.pictures import Curve, draw_curves, inline_svg, read_curve
-from pretrieve.reporting.report.tables import TableView, anchor_of, cell_anchors, view_table
-from pretrieve.reporting.report.timing import Stage, read_stages
+from pretrieve.reporting.report.tables import anchor_of, cell_anchors, view_table
+from pretrieve.reporting.report.timing import read_stages
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
 from pretrieve.reporting.tables.render import fill_template
 from pretrieve.reporting.tables.results import Setting
@@ -51,67 +50,8 @@ SHORT = {
 }
 
 
-@dataclass(frozen=True)
-class FigureView:
-    """``svg`` is the picture's element."""
-
-    anchor: str
-    heading: str
-    caption: str
-    svg: str
-    command: str
-
-
-@dataclass(frozen=True)
-class ClaimView:
-    """A finding and what it is made of: (comparison, [(text of a cell, its address or '')])."""
-
-    finding: Finding
-    comparisons: list[tuple[Comparison, list[tuple[str, str]]]]
-
-
-@dataclass(frozen=True)
-class PaperView:
-    """``absent``: (name, topic) of what was not built; ``topics``: address of a table or figure → its caption in the paper."""
-
-    name: str
-    short: str
-    title: str
-    source: str
-    tables: list[TableView]
-    figures: list[FigureView]
-    absent: list[tuple[str, str]]
-    topics: dict[str, str]
-    claims: list[ClaimView]
-    pretraining: str
-    finetuning: str
-    choices: list[Choices]
-
-
-@dataclass(frozen=True)
-class Report:
-    """All that the template shows. ``day``: of the newest table; ``in_place``: data that was measured in place of the papers';
-    ``counts``: of :func:`~pretrieve.reporting.report.findings.claim_counts`; ``made``: distinct (term, text) of the tables'
-    manifests."""
-
-    scale: str
-    seeds: Sequence[int]
-    day: str
-    in_place: list[str]
-    found: list[Sentence]
-    counts: list[tuple[str, int, str]]
-    boards: list[Board]
-    orders: list[OrderColumn]
-    papers: list[PaperView]
-    verdicts: dict[str, int]
-    meaning: list[str]
-    stages: list[Stage]
-    made: list[tuple[str, str]]
-    totals: dict[str, int]
-
-
-def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
-    """Read everything that a finished run left under ``root`` (``results/{scale}``).
+def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
+    """The page of everything that a finished run left under ``root`` (``results/{scale}``).
 
     Tables and figures are those of the configuration; a paper's others are named as not built.
 
@@ -154,53 +94,54 @@ def collect(plan: Plan, root: Path, references: Path = REFERENCES) -> Report:
         topics = {name: plan.figures[name].caption for name in known & {*plan.figures}}
         topics |= {name: about["tables"][name.split("/")[1]]["caption"] for name in known & {*plan.all_tables}}
         encoders, families = _systems(lines, config, setting)
+        choices = [encoder_choices(config, name) for name in encoders]
+        for recipe in dict.fromkeys(recipe for _, recipe, _, _ in families):
+            choices += recipe_choices(config, recipe, dict.fromkeys(d for _, r, d, _ in families if r == recipe))
         papers.append(
-            PaperView(
-                name=paper,
-                short=SHORT.get(paper, paper.replace("_", " ")),
-                title=about["title"],
-                source=f"{', '.join(about['authors'])}. {about['venue']} {about['year']}.",
-                tables=views,
-                figures=figures,
-                absent=[(_short(name), topics[name]) for name in sorted(known - built)],
-                topics={anchor_of(*name.split("/")): topic for name, topic in topics.items()},
-                claims=[_claim(finding, comparisons, addresses, figure_addresses) for finding in of_paper],
-                pretraining=_pretraining_curves(root, paper, encoders, seeds),
-                finetuning=_finetuning_curves(root, paper, families, setting),
-                choices=[encoder_choices(config, name) for name in encoders]
-                + [
-                    choices
-                    for recipe in dict.fromkeys(recipe for _, recipe, _, _ in families)
-                    for choices in recipe_choices(
-                        config, recipe, dict.fromkeys(d for _, r, d, _ in families if r == recipe)
-                    )
-                ],
-            )
+            {
+                "name": paper,
+                "short": SHORT.get(paper, paper.replace("_", " ")),
+                "title": about["title"],
+                "source": f"{', '.join(about['authors'])}. {about['venue']} {about['year']}.",
+                "tables": views,
+                "figures": figures,
+                # What was not built, with its topic: its caption in the paper.
+                "absent": [(_short(name), topics[name]) for name in sorted(known - built)],
+                "topics": {anchor_of(*name.split("/")): topic for name, topic in topics.items()},
+                "claims": [_claim(finding, comparisons, addresses, figure_addresses) for finding in of_paper],
+                "pretraining": _pretraining_curves(root, paper, encoders, seeds),
+                "finetuning": _finetuning_curves(root, paper, families, setting),
+                "choices": choices,
+            }
         )
     standings, pairs = read_rows(root / "league.csv", Standing), read_rows(root / "league.pairs.csv", Pair)
     ranks, words = read_rows(root / "order.csv", Rank), config.get("descriptions", {})
     boards = boards_of(standings, pairs, config["encoders"], words, addresses)
     parts = (standings, pairs, boards, findings, comparisons, ranks, places, addresses, config["encoders"], words)
     newest = max(Path(paths.table_file(str(root), *name.split("/"))).stat().st_mtime for name in config["tables"])
-    return Report(
-        scale=plan.scale_name,
-        seeds=seeds,
-        day=datetime.fromtimestamp(newest, UTC).date().isoformat(),
-        in_place=list(in_place),
-        found=sentences(Found(*parts)),
-        counts=claim_counts(findings),
-        boards=boards,
-        orders=columns_of(ranks),
-        papers=papers,
-        verdicts=count_verdicts(findings),
-        meaning=what_it_shows(plan.scale_name, findings),
-        stages=read_stages(root / "benchmarks") if (root / "benchmarks").is_dir() else [],
-        made=_made([table.manifest for paper in papers for table in paper.tables]),
-        totals=_totals(papers, len(plan.all_tables)),
-    )
-
-
-def render(report: Report) -> str:
+    built_tables = [table for paper in papers for table in paper["tables"]]
+    counts = sum((Counter(table["counts"]) for table in built_tables), Counter())
+    report = {
+        "scale": plan.scale_name,
+        "seeds": seeds,
+        "day": datetime.fromtimestamp(newest, UTC).date().isoformat(),  # of the newest table
+        "in_place": list(in_place),  # data that was measured in place of the papers'
+        "found": sentences(Found(*parts)),
+        "counts": claim_counts(findings),
+        "boards": boards,
+        "orders": columns_of(ranks),
+        "papers": papers,
+        "verdicts": count_verdicts(findings),
+        "meaning": what_it_shows(plan.scale_name, findings),
+        "stages": read_stages(root / "benchmarks") if (root / "benchmarks").is_dir() else [],
+        "made": _made([table["manifest"] for table in built_tables]),
+        "totals": {
+            "tables": len(built_tables),
+            "all_tables": len(plan.all_tables),
+            "figures": sum(len(paper["figures"]) for paper in papers),
+            **counts,
+        },
+    }
     return fill_template("report.html.j2", report=report)
 
 
@@ -219,7 +160,7 @@ def _short(name: str) -> str:
     return f"{table.rstrip('0123456789')} {table.lstrip('abcdefghijklmnopqrstuvwxyz')}".strip()
 
 
-def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
+def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> dict[str, str]:
     paper, figure = name.split("/")
     path = Path(paths.figure_file(str(root), paper, figure))
     if not path.is_file():
@@ -228,20 +169,23 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> FigureView:
     here = measured_here(plan.figures[name], read_points(path.with_suffix(".csv")), setting)
     caption = titled(plan.figures[name].caption, here, paper == OWN)
     svg = inline_svg(path.read_text(encoding="utf-8"), anchor, f"{heading}. {caption}")
-    return FigureView(anchor, heading, caption, svg, setting.command(str(path)))
+    command = setting.command(str(path))
+    return {"anchor": anchor, "heading": heading, "caption": caption, "svg": svg, "command": command}
 
 
 def _claim(
     finding: Finding, comparisons: Sequence[Comparison], cells: Mapping[str, str], figures: Mapping[str, str]
-) -> ClaimView:
-    """``cells``: ``{paper}/{table}: {row}, {column}`` → address; ``figures``: ``{paper}/{figure}`` → address, for its points."""
+) -> dict[str, Any]:
+    """A finding and what it is made of: (comparison, [(text of a cell, its address or '')]). ``cells``: ``{paper}/{table}: {row},
+    {column}`` → address; ``figures``: ``{paper}/{figure}`` → address, for its points."""
 
     def linked(place: str) -> tuple[str, str]:
         of, _, where = place.partition(": ")
         return where, cells.get(place) or figures.get(of, "")
 
     mine = [comparison for comparison in comparisons if comparison.id == finding.id]
-    return ClaimView(finding, [(one, [linked(place) for place in json.loads(one.cells)]) for one in mine])
+    linked_ones = [(one, [linked(place) for place in json.loads(one.cells)]) for one in mine]
+    return {"finding": finding, "comparisons": linked_ones}
 
 
 def _systems(
@@ -310,10 +254,3 @@ def _made(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
         ("Machine", distinct([hardware(m["hardware"]) for m in manifests])),
         ("Software", distinct([", ".join(f"{k} {v}" for k, v in m["versions"].items() if v) for m in manifests])),
     ]
-
-
-def _totals(papers: Sequence[PaperView], all_tables: int) -> dict[str, int]:
-    tables = [table for paper in papers for table in paper.tables]
-    figures = sum(len(paper.figures) for paper in papers)
-    counts = sum((Counter(table.counts) for table in tables), Counter())
-    return {"tables": len(tables), "all_tables": all_tables, "figures": figures, **counts}
