@@ -257,9 +257,4 @@ def query_variance(differences: np.ndarray) -> tuple[float, float]:
 
 def false_discovery(p_values: Sequence[float]) -> list[float]:
     """Benjamini & Hochberg (1995) adjusted p-values, in the order given: those below q have a false-discovery rate of q."""
-    values = np.asarray(p_values, dtype=np.float64)
-    order, m = np.argsort(values, kind="stable"), len(values)
-    adjusted = np.empty(m)
-    raised = values[order] * m / np.arange(1, m + 1)
-    adjusted[order] = np.minimum(np.minimum.accumulate(raised[::-1])[::-1], 1.0)
-    return adjusted.tolist()
+    return scipy.stats.false_discovery_control(p_values).tolist()
