@@ -123,15 +123,10 @@ class Measurements:
                 f"{value.files[0]}: {value.metric} is {shown:.6g} and {value.number} in the table or figure; expected the "
                 "same number. Run snakemake again: one of them is older."
             )
-        seeds = [self._files.per_query(path, value.metric) for path in value.files]
-        if any(seed is None for seed in seeds):
+        found = self._files.by_query(value.files, value.metric)
+        if found is None:
             return f"no values per query for {value.metric}"
-        for path, seed in zip(value.files, seeds, strict=True):
-            if seed.keys() != seeds[0].keys():
-                raise DataError(
-                    f"{path}: its queries are not those of {value.files[0]}; expected the same. Evaluate again."
-                )
-        return {query: np.array([seed[query] for seed in seeds]) * value.factor for query in seeds[0]}
+        return {query: np.array(seeds) * value.factor for query, seeds in found.items()}
 
     def spread(self, value: Value) -> list[tuple[float, float]] | None:
         """(variance, degrees of freedom) of a value over seeds and over queries, in its squared unit; None: neither is known.

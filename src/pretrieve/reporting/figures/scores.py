@@ -193,14 +193,10 @@ class Scores:
 
     def _matrix(self, files: Sequence[str], metric: str) -> np.ndarray:
         """(seeds, queries), queries by their id."""
-        rows = [self._files.per_query(path, metric) for path in files]
-        for path, row in zip(files, rows, strict=True):
-            if not row or row.keys() != rows[0].keys():
-                raise DataError(
-                    f"{path}: {len(row or ())} queries have {metric}, and {len(rows[0] or ())} in {files[0]}; expected the same. "
-                    "Evaluate again."
-                )
-        return matrix_of(rows)
+        found = self._files.by_query(files, metric)
+        if not found:
+            raise DataError(f"{files[0]}: no values per query for {metric}; expected them. Evaluate again.")
+        return np.array([found[query] for query in sorted(found)]).T
 
 
 def matrix_of(rows: Sequence[Mapping[str, float]]) -> np.ndarray | None:

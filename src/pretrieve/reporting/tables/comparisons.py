@@ -102,10 +102,5 @@ def query_interval(values: Collection[float], shown: float) -> tuple[float, ...]
 
 def per_query_mean(paths: Sequence[str], metric: str, files: ResultFiles) -> dict[str, float] | None:
     """Query id → mean over seeds, or None when a file has no values per query."""
-    seeds = [files.per_query(path, metric) for path in paths]
-    if any(seed is None for seed in seeds):
-        return None
-    for path, seed in zip(paths, seeds, strict=True):
-        if seed.keys() != seeds[0].keys():
-            raise DataError(f"{path}: its queries are not those of {paths[0]}; expected the same. Evaluate both again.")
-    return {query: fmean(seed[query] for seed in seeds) for query in seeds[0]}
+    found = files.by_query(paths, metric)
+    return None if found is None else {query: fmean(values) for query, values in found.items()}

@@ -249,6 +249,21 @@ class ResultFiles:
         """Query id → value 0..1, or None when the file keeps no values per query for this metric."""
         return self.read(path).get("per_query", {}).get(metric)
 
+    def by_query(self, paths: Sequence[str], metric: str) -> dict[str, list[float]] | None:
+        """Query id → its value with each seed, a file for each; None when a file keeps no values per query for this metric.
+
+        Raises DataError when seeds have different queries.
+        """
+        seeds = [self.per_query(path, metric) for path in paths]
+        if not seeds or None in seeds:
+            return None
+        for path, seed in zip(paths, seeds, strict=True):
+            if seed.keys() != seeds[0].keys():
+                raise DataError(
+                    f"{path}: its queries are not those of {paths[0]}; expected the same. Evaluate both again."
+                )
+        return {query: [seed[query] for seed in seeds] for query in seeds[0]}
+
     def chance(self, path: str, metric: str) -> float | None:
         """What guessing scores, 0..1; None when the file does not say (:mod:`pretrieve.evaluation.chance`)."""
         return self.read(path).get("chance", {}).get(metric)
@@ -259,10 +274,8 @@ class ResultFiles:
         if level is None:
             return False
         sign = -1 if metric in LOWER_IS_BETTER else 1
-        seeds = [self.per_query(path, metric) for path in paths]
-        scores = None
-        if None not in seeds:
-            scores = [sign * fmean(seed[query] for seed in seeds if query in seed) for query in seeds[0]]
+        by_query = self.by_query(paths, metric)
+        scores = None if by_query is None else [sign * fmean(values) for values in by_query.values()]
         mean = sign * fmean(self.number(path, "metrics", metric) for path in paths)
         return not beyond_chance(sign * level, mean, scores, round(self.number(paths[0], "n_queries")))
 
