@@ -2,7 +2,9 @@
 # before are those of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on,
 # my_corpus_rows.py the rows.
 
-MY_CORPUS = my_corpus_rows.table_request(config, ROOT) if my_corpus.compares(config) else {}
+# What programs that search are told, and the table, which knows the rows besides.
+MY_SEARCH = my_corpus_rows.search_request(config, ROOT) if my_corpus.compares(config) else {}
+MY_CORPUS = my_corpus_rows.table_request(config, ROOT) if MY_SEARCH else {}
 
 if config.get("my_corpus") and FIRST:
     my_corpus.print_remarks(config)
@@ -10,16 +12,7 @@ if config.get("my_corpus") and FIRST:
 
 if MY_CORPUS:
 
-    MY_TASK = paths.task_dir(ROOT, my_corpus.NAME)
-    MY_INDEX = f"{ROOT}/indexes/bm25/{my_corpus.NAME}"
-    # One dense row stands for all in the speed of a question (one core, no GPU), for all have the start's body. A cross-encoder
-    # is measured where there is one.
-    MY_DENSE = f"{my_corpus.PUBLISHED}.{my_corpus.AS_IS}-{my_corpus.SIZE}"
-    MY_CROSS = [
-        paths.retriever_dir(ROOT, row["cross"], MY_CORPUS["trained_on"], SEEDS[0])
-        for row in MY_CORPUS["rows"]
-        if row["kind"] == "rerank"
-    ]
+    MY_CROSS = paths.retriever_dir(ROOT, my_corpus_rows.CROSS, MY_SEARCH["trained_on"], "{seed}")
 
     rule my_corpus_hybrids:
         input:
@@ -39,59 +32,43 @@ if MY_CORPUS:
         params:
             code=stage_code("my_corpus_hybrids.py"),
             request=as_text(MY_CORPUS.copy),
-            index=MY_INDEX,
-            k1=DATA.bm25_of(my_corpus.NAME, "k1"),
-            b=DATA.bm25_of(my_corpus.NAME, "b"),
         message:
             "Fusing BM25 with the dense rows"
         shell:
             "CUDA_VISIBLE_DEVICES= PRETRIEVE_MEMORY_MB={resources.mem_mb}"
             f" python {SCRIPTS}/my_corpus_hybrids.py"
-            " --request {params.request} --index-dir {params.index} --k1 {params.k1} --b {params.b} --out {output.weights}"
-            " --threads {threads} --log {log}"
+            " --request {params.request} --out {output.weights} --threads {threads} --log {log}"
 
     rule my_corpus_rerank:
         input:
             bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
-            model=MODELS.of_sizes("retrievers", MY_CORPUS["trained_on"], [my_corpus.SIZE], *RETRIEVER_FILES),
+            model=[f"{MY_CROSS}/{file}" for file in RETRIEVER_FILES],
         output:
-            metrics=paths.metrics_file(
-                ROOT, f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}", my_corpus.NAME, "{seed}"
-            ),
+            paths.metrics_file(ROOT, my_corpus_rows.RERANKED, my_corpus.NAME, "{seed}"),
         log:
-            f"{ROOT}/logs/my_corpus_rerank/{{family}}/seed{{seed}}.log",
+            f"{ROOT}/logs/my_corpus_rerank/seed{{seed}}.log",
         benchmark:
-            f"{ROOT}/benchmarks/my_corpus_rerank-{{family}}-seed{{seed}}.tsv"
-        wildcard_constraints:
-            family=f"{my_corpus.PUBLISHED}[.]{my_corpus.RERANKER}",
+            f"{ROOT}/benchmarks/my_corpus_rerank-seed{{seed}}.tsv"
         conda:
             "../envs/gpu.yaml"
         threads: NEEDS["retrieve"].threads
         resources:
             **NEEDS["retrieve"].resources,
         params:
-            **MY_CORPUS["lengths"],
             code=stage_code("my_corpus_rerank.py"),
-            task=MY_TASK,
-            model=folder_of("model"),
-            first=paths.run_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
-            run=paths.run_file(ROOT, f"{my_corpus_rows.RERANKED}{{family}}-{my_corpus.SIZE}", my_corpus.NAME, "{seed}"),
-            hits=MY_CORPUS["rerank"],
-            size=my_corpus.SIZE,
-            metrics=MY_CORPUS["metrics"],
+            request=as_text(MY_SEARCH.copy),
         message:
             "Reranking BM25's hits, seed {wildcards.seed}"
         shell:
             f"{LAUNCH} python {SCRIPTS}/my_corpus_rerank.py"
-            " --task {params.task} --model {params.model} --first {params.first} --hits {params.hits}"
-            " --query-length {params.query_length} --passage-length {params.passage_length} --run {params.run}"
-            " --output {output.metrics} --size {params.size} --metrics {params.metrics} --threads {threads} --log {log}"
+            " --request {params.request} --seed {wildcards.seed} --threads {threads} --log {log}"
 
+    # One dense row stands for all in the speed of a question (one core, no GPU), for all have the start's body. A cross-encoder
+    # is measured where there is one.
     rule my_corpus_speed:
         input:
-            bm25=paths.metrics_file(ROOT, my_corpus_rows.BM25, my_corpus.NAME, 0),
-            dense=paths.metrics_file(ROOT, MY_DENSE, my_corpus.NAME, SEEDS[0]),
-            cross=[f"{model}/pretrieve.json" for model in MY_CROSS],
+            my_corpus_rows.metrics_of(MY_CORPUS, "bm25", "as-is"),
+            cross=[f"{MY_CROSS}/pretrieve.json".format(seed=SEEDS[0])] if MY_SEARCH["reranks"] else [],
         output:
             f"{ROOT}/speed.json",
         log:
@@ -104,27 +81,13 @@ if MY_CORPUS:
         resources:
             **NEEDS["bm25"].resources,
         params:
-            **MY_CORPUS["lengths"],
             code=stage_code("my_corpus_speed.py"),
-            task=MY_TASK,
-            retriever=paths.retriever_dir(ROOT, MY_DENSE, MY_CORPUS["trained_on"], SEEDS[0]),
-            stores=paths.embedding_dir(ROOT, MY_DENSE, my_corpus.NAME, SEEDS[0]),
-            index=MY_INDEX,
-            cross=[f"--cross-encoder {shlex.quote(model)}" for model in MY_CROSS],
-            hits=MY_CORPUS["rerank"],
-            depth=MY_CORPUS["depth"],
-            k1=DATA.bm25_of(my_corpus.NAME, "k1"),
-            b=DATA.bm25_of(my_corpus.NAME, "b"),
-            size=my_corpus.SIZE,
+            request=as_text(MY_SEARCH.copy),
         message:
             "Measuring how long a question takes"
         shell:
             "CUDA_VISIBLE_DEVICES= PRETRIEVE_MEMORY_MB={resources.mem_mb}"
-            f" python {SCRIPTS}/my_corpus_speed.py"
-            " --task {params.task} --retriever {params.retriever} --stores {params.stores} --index-dir {params.index}"
-            " {params.cross} --hits {params.hits} --depth {params.depth} --query-length {params.query_length}"
-            " --passage-length {params.passage_length} --k1 {params.k1} --b {params.b} --size {params.size} --out {output}"
-            " --threads 1 --log {log}"
+            f" python {SCRIPTS}/my_corpus_speed.py --request {{params.request}} --out {{output}} --threads 1 --log {{log}}"
 
     # Asked for by `make my-corpus` before the rest: what is built by then has counted the texts.
     rule my_corpus_plan:
@@ -209,20 +172,15 @@ if MY_CORPUS:
             **NEEDS["export"].resources,
         params:
             code=stage_code("my_corpus_export.py"),
-            root=ROOT,
-            dataset=MY_CORPUS["dataset"],
-            depth=config["my_corpus_options"]["depth"],
-            k1=DATA.bm25_of(MY_CORPUS["dataset"], "k1"),
-            b=DATA.bm25_of(MY_CORPUS["dataset"], "b"),
+            request=as_text(MY_SEARCH.copy),
             licences=DATA.licences_of(MY_CORPUS["trained_on"]),
             base=MODELS.base_argument(my_corpus.PUBLISHED),
         message:
             "Deploying what was chosen: model, indexes and documents"
         shell:
             f"python {SCRIPTS}/my_corpus_export.py"
-            " --choice {input.choice} --tokenizer {input.tokenizer} --root {params.root} --dataset {params.dataset}"
-            " --depth {params.depth} --k1 {params.k1} --b {params.b} --licences {params.licences} {params.base} --out {output}"
-            " --log {log}"
+            " --choice {input.choice} --request {params.request} --tokenizer {input.tokenizer} --licences {params.licences}"
+            " {params.base} --out {output} --log {log}"
 
 elif config.get("my_corpus"):
     # Without questions there is nothing to compare and nothing to plan; the documents can be searched.
@@ -231,7 +189,7 @@ elif config.get("my_corpus"):
         input:
             my_corpus_files(),
         output:
-            plan=f"{ROOT}/plan.yaml",
+            f"{ROOT}/plan.yaml",
         log:
             f"{ROOT}/logs/my_corpus_plan.log",
         benchmark:
@@ -239,9 +197,6 @@ elif config.get("my_corpus"):
         localrule: True
         conda:
             "../envs/cpu.yaml"
-        threads: NEEDS["table"].threads
-        resources:
-            **NEEDS["table"].resources,
         message:
             f"There are no questions to compare on. What can be searched: pretrieve search --index {ROOT}/retriever 'a question'"
         shell:

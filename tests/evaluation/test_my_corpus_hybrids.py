@@ -87,14 +87,18 @@ def fused(root: Path, monkeypatch: pytest.MonkeyPatch, development: int) -> tupl
         "trained_on": "mine",
         "metrics": ["ndcg@10"],
         "rows": rows,
+        "size": "full",
+        "systems": {"bm25": BM25},
+        "index": "none",
         "depth": 5,
+        "k1": 0.9,
+        "b": 0.4,
         "start_reads_it": False,
     }
     request["lengths"] = {"query_length": 7, "passage_length": 9}
-    words = ["--request", json.dumps(request), "--index-dir", "none", "--k1", "0.9", "--b", "0.4"]
     parser = argparse.ArgumentParser()
     my_corpus_hybrids.add_arguments(parser)
-    my_corpus_hybrids.main(parser.parse_args([*words, "--out", str(root / "hybrids.json")]))
+    my_corpus_hybrids.main(parser.parse_args(["--request", json.dumps(request), "--out", str(root / "hybrids.json")]))
     return json.loads((root / "hybrids.json").read_text())[HYBRID], asked
 
 

@@ -319,9 +319,10 @@ def results(tmp_path: Path, retriever: Path) -> tuple[Path, dict]:
 
 def deploy(root: Path, choice: dict, tokenizer: Path) -> Path:
     (root / "choice.json").write_text(json.dumps(choice))
-    places = ["--choice", root / "choice.json", "--tokenizer", tokenizer, "--root", root, "--dataset", "mine"]
-    more = ["--depth", 20, "--k1", 0.9, "--b", 0.4, "--base", f"dir:base={root / 'base'}", "--out", root / "retriever"]
-    run_command(my_corpus_export, *places, *more)
+    places = ["--choice", root / "choice.json", "--tokenizer", tokenizer, "--out", root / "retriever"]
+    request = {"root": str(root), "dataset": "mine", "index": f"{root}/indexes/bm25/mine"}
+    request |= {"depth": 20, "k1": 0.9, "b": 0.4}
+    run_command(my_corpus_export, *places, "--request", json.dumps(request), "--base", f"dir:base={root / 'base'}")
     return root / "retriever"
 
 

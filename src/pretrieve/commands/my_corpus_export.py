@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from pretrieve.base import paths
-from pretrieve.base.arguments import add_base, add_licences, required
+from pretrieve.base.arguments import add_base, add_licences, json_object, required
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.models.sentence_modules import Reading
@@ -29,9 +29,7 @@ from pretrieve.tasks.collection_tables import Collection
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, choice="choice.json of my-corpus-table", tokenizer="tokenizer.json of its vocabulary")
-    required(parser, str, root="results of this corpus", dataset="the data set that was searched")
-    required(parser, int, depth="hits that a hybrid fuses")
-    required(parser, float, k1="of BM25", b="of BM25")
+    required(parser, json_object, request="JSON of pretrieve/workflow/my_corpus_rows.py: search_request")
     add_licences(parser)
     add_base(parser)
     required(parser, Path, out="")
@@ -45,18 +43,20 @@ def main(options: argparse.Namespace) -> None:
         raise DataError(
             f"{options.choice}: has no 'deploy' that says what to search by; make the table again."
         ) from None
-    settings = SearchSettings(kind, weights, options.depth, options.k1, options.b)
+    request = options.request
+    root, dataset = request["root"], request["dataset"]
+    settings = SearchSettings(kind, weights, request["depth"], request["k1"], request["b"])
     with deploying(options.out, settings) as out:
-        write_documents(out, Collection(f"{options.root}/collections/{options.dataset}").documents())
-        _check_order(out, Path(paths.task_dir(options.root, options.dataset)) / "corpus.parquet")
+        write_documents(out, Collection(f"{root}/collections/{dataset}").documents())
+        _check_order(out, Path(paths.task_dir(root, dataset)) / "corpus.parquet")
         if settings.uses_bm25:
-            shutil.copytree(f"{options.root}/indexes/bm25/{options.dataset}", out / BM25)
+            shutil.copytree(request["index"], out / BM25)
         if settings.uses_dense:
-            store = paths.embedding_dir(options.root, system, options.dataset, choice["seed"])
+            store = paths.embedding_dir(root, system, dataset, choice["seed"])
             write_vectors(out, (block for _, block in EmbeddingReader(store, "corpus").shards()))
             metrics = [Path(choice["metrics"])]
             if kind == "hybrid":  # before those of the retriever that is a part of it
-                measured = paths.metrics_file(options.root, choice["use"], options.dataset, choice["seed"])
+                measured = paths.metrics_file(root, choice["use"], dataset, choice["seed"])
                 metrics.insert(0, Path(measured))
             facts = CardFacts(metrics, options.licences, base_of(options.base), how_to_search(settings))
             reading = Reading(choice["query_length"], choice["passage_length"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.arguments import add_device, json_object, required
@@ -22,30 +24,23 @@ from pretrieve.training.device import choose_device
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, json_object, request="JSON of pretrieve/workflow/my_corpus_rows.py: table_request")
-    required(parser, Path, index_dir="of BM25")
-    required(parser, float, k1="", b="")
-    required(
-        parser,
-        Path,
-        out="JSON: hybrid → weight of BM25, questions that chose it, and their mean score with each weight",
-    )
+    out = "JSON: hybrid → weight of BM25, questions that chose it, and their mean score with each weight"
+    required(parser, Path, out=out)
     add_device(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
     request = arguments.request
-    root, dataset, metrics, depth = (request[key] for key in ("root", "dataset", "metrics", "depth"))
-    lexical_row, *_ = (row for row in request["rows"] if row["kind"] == "bm25")
+    root, dataset, metrics, depth, size = (request[key] for key in ("root", "dataset", "metrics", "depth", "size"))
     hybrids = [row for row in request["rows"] if row["kind"] == "hybrid"]
-    size = paths.parse_system(hybrids[0]["dense"]).size
     task = TaskSearch(Path(paths.task_dir(root, dataset)), request["lengths"], {}, depth, threads=arguments.threads)
     # The questions that are kept apart of the training ones train nothing, so they are development questions too.
     development = [query for part in ("dev", "valid") for query in task.splits.ids(size, part)]
     judged = {query: task.qrels[query] for query in development}
     asked = development if len(development) >= LEAST else []  # fewer choose nothing
-    lexical = _bm25(arguments, task, asked)
+    lexical = _bm25(request, task, asked)
     otherwise = EVEN if request["start_reads_it"] else FOREIGN
-    tested = read_trec(paths.run_file(root, lexical_row["system"], dataset, 0))
+    tested = read_trec(paths.run_file(root, request["systems"]["bm25"], dataset, 0))
     tested = _with_empty(tested, task.wanted(size, mined=False))
     chosen, outputs = {}, dict[Path, Path]()
     with Progress("hybrids", len(hybrids), "rows") as progress:
@@ -63,13 +58,13 @@ def main(arguments: argparse.Namespace) -> None:
     write_json(arguments.out, chosen)
 
 
-def _bm25(arguments: argparse.Namespace, task: TaskSearch, wanted: list[str]) -> Run:
+def _bm25(request: Mapping[str, Any], task: TaskSearch, wanted: list[str]) -> Run:
     """BM25's run of some queries, in their order; of none, one without queries."""
     if not wanted:
         return Run([], [], [])
     texts = dict(read_rows(task.task / "queries.parquet", ["query_id", "text"]))
     pairs = [(query, texts[query]) for query in wanted]
-    return bm25.search(arguments.index_dir, pairs, task.depth, arguments.k1, arguments.b, task.threads)
+    return bm25.search(Path(request["index"]), pairs, task.depth, request["k1"], request["b"], task.threads)
 
 
 def _dense(arguments: argparse.Namespace, task: TaskSearch, system: str, seed: int, wanted: list[str]) -> Run:

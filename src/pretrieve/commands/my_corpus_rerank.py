@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, required
-from pretrieve.base.paths import cost_beside
+from pretrieve.base import paths
+from pretrieve.base.arguments import add_device, json_object, required
 from pretrieve.evaluation.task_scores import score_runs
 from pretrieve.finetuning.cross_encoding import rerank_hits
 from pretrieve.models.retriever_files import load_cross_encoder
@@ -17,28 +17,25 @@ from pretrieve.training.device import choose_device
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    required(
-        parser,
-        Path,
-        task="directory of a retrieval task",
-        model="of a cross-encoder",
-        first="run whose hits are ranked",
-    )
-    required(parser, int, hits="of each query", query_length="tokens", passage_length="tokens")
-    required(parser, Path, run="", output="metrics")
-    required(parser, str, size="training-set size")
-    parser.add_argument("--metrics", nargs="+", required=True)
+    required(parser, json_object, request="JSON of pretrieve/workflow/my_corpus_rows.py: search_request")
+    required(parser, int, seed="of the cross-encoder")
     add_device(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
     device = choose_device(arguments.precision, arguments.threads)
+    request, seed = arguments.request, arguments.seed
+    root, dataset, systems = request["root"], request["dataset"], request["systems"]
+    task = Path(paths.task_dir(root, dataset))
+    directory = Path(paths.retriever_dir(root, systems["cross"], request["trained_on"], seed))
+    first = read_trec(paths.run_file(root, systems["bm25"], dataset, 0))
+    out = Path(paths.run_file(root, systems["reranked"], dataset, seed))
     with Cost("search", arguments.threads) as cost:
-        model, about = load_cross_encoder(arguments.model)
-        data = Dataset(arguments.task)
-        data.check_vocabulary(about, arguments.model)
-        lengths = (arguments.query_length, arguments.passage_length)
-        run = rerank_hits(model, data, read_trec(arguments.first), arguments.hits, lengths, device)
-        write_trec(arguments.run, run, "rerank")
-    cost.write(cost_beside(arguments.run))
-    score_runs(arguments.task, [arguments.run], [arguments.size], [arguments.output], arguments.metrics)
+        model, about = load_cross_encoder(directory)
+        data = Dataset(task)
+        data.check_vocabulary(about, directory)
+        lengths = (request["lengths"]["query_length"], request["lengths"]["passage_length"])
+        write_trec(out, rerank_hits(model, data, first, request["rerank"], lengths, device), "rerank")
+    cost.write(paths.cost_beside(out))
+    metrics = Path(paths.metrics_file(root, systems["reranked"], dataset, seed))
+    score_runs(task, [out], [request["size"]], [metrics], request["metrics"])

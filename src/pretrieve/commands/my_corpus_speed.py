@@ -10,7 +10,8 @@ from statistics import median
 
 import numpy as np
 
-from pretrieve.base.arguments import add_device, required
+from pretrieve.base import paths
+from pretrieve.base.arguments import add_device, json_object, required
 from pretrieve.base.files import write_json
 from pretrieve.corpora.tables import read_rows
 from pretrieve.finetuning.cross_encoding import score_pairs
@@ -28,42 +29,45 @@ ASKED = 30
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    required(parser, Path, task="", retriever="a dense one", stores="its vectors", index_dir="of BM25")
-    parser.add_argument("--cross-encoder", type=Path)
-    required(parser, int, hits="that a cross-encoder scores", depth="hits of a query")
-    required(parser, int, query_length="tokens", passage_length="tokens")
-    required(parser, float, k1="", b="")
-    required(parser, str, size="training-set size")
+    required(parser, json_object, request="JSON of pretrieve/workflow/my_corpus_rows.py: search_request")
     required(parser, Path, out="JSON: milliseconds of a query (medians), bytes of the indexes and of a model")
     add_device(parser)
 
 
 def main(arguments: argparse.Namespace) -> None:
     device = choose_device(arguments.precision, arguments.threads)
-    data = Dataset(arguments.task)
-    wanted = SplitTable(arguments.task / "splits.parquet").needed(arguments.size)[:ASKED]
+    request = arguments.request
+    root, dataset, systems, depth = (request[key] for key in ("root", "dataset", "systems", "depth"))
+    query_length, passage_length = (request["lengths"][key] for key in ("query_length", "passage_length"))
+    task, index = Path(paths.task_dir(root, dataset)), Path(request["index"])
+    retriever, cross = (
+        Path(paths.retriever_dir(root, systems[name], request["trained_on"], request["seed"]))
+        for name in ("published", "cross")
+    )
+    data = Dataset(task)
+    wanted = SplitTable(task / "splits.parquet").needed(request["size"])[:ASKED]
     rows = [np.array([data.query_row(query)]) for query in wanted]
-    dual, _ = load_retriever(arguments.retriever)
+    dual, _ = load_retriever(retriever)
     dual.to(device.device).eval()
-    pack = lambda numbers: data.pack_queries(numbers, arguments.query_length)
+    pack = lambda numbers: data.pack_queries(numbers, query_length)
     vectors = [encode(dual.query, pack, row, device) for row in rows]
-    corpus = EmbeddingReader(arguments.stores, "corpus")
-    texts = dict(read_rows(arguments.task / "queries.parquet", ["query_id", "text"]))
-    pairs, more = [[(query, texts[query])] for query in wanted], (arguments.depth, arguments.k1, arguments.b)
+    corpus = EmbeddingReader(Path(paths.embedding_dir(root, systems["published"], dataset, request["seed"])), "corpus")
+    texts = dict(read_rows(task / "queries.parquet", ["query_id", "text"]))
+    pairs, more = [[(query, texts[query])] for query in wanted], (depth, request["k1"], request["b"])
     found = {
         "encode_ms": _milliseconds(lambda row: encode(dual.query, pack, row, device), rows),
-        "search_ms": _milliseconds(lambda one: search(corpus, one, data.document_ids, arguments.depth), vectors),
-        "bm25_ms": _milliseconds(lambda pair: bm25.search(arguments.index_dir, pair, *more), pairs),
+        "search_ms": _milliseconds(lambda one: search(corpus, one, data.document_ids, depth), vectors),
+        "bm25_ms": _milliseconds(lambda pair: bm25.search(index, pair, *more), pairs),
         "vectors_bytes": 4 * corpus.rows * corpus.dim,
-        "bm25_bytes": _bytes(arguments.index_dir),
-        "model_bytes": _bytes(arguments.retriever),
-        "hits": arguments.hits,
+        "bm25_bytes": _bytes(index),
+        "model_bytes": _bytes(retriever),
+        "hits": request["rerank"],
     }
-    if arguments.cross_encoder is not None:
-        model, _ = load_cross_encoder(arguments.cross_encoder)
+    if request["reranks"]:
+        model, _ = load_cross_encoder(cross)
         model.to(device.device).eval()
-        lengths = (arguments.query_length, arguments.passage_length)
-        documents = np.arange(min(arguments.hits, len(data.document_ids)))
+        documents = np.arange(min(request["rerank"], len(data.document_ids)))
+        lengths = (query_length, passage_length)
         found["rerank_ms"] = _milliseconds(
             lambda row: score_pairs(model, data, np.repeat(row, len(documents)), documents, lengths, device), rows[:5]
         )

@@ -15,8 +15,9 @@ from pretrieve.workflow.job_options import recipe_options
 from pretrieve.workflow.my_corpus import AS_IS, METRICS, NAME, PAIRS, PUBLISHED, RERANKER, SCRATCH, SIZE, remarks
 
 BM25 = f"bm25.reqa-{SIZE}"
-#: Prefixes of the names of a hybrid (before the dense system) and of a reranked row (before the cross-encoder).
-HYBRID, RERANKED = "hybrid-", "rerank-"
+#: The published encoder as it is, the cross-encoder, and what that ranks again.
+START, CROSS = f"{PUBLISHED}.{AS_IS}-{SIZE}", f"{PUBLISHED}.{RERANKER}-{SIZE}"
+RERANKED = f"rerank-{CROSS}"
 _LABELS = {
     "bert": "masked words",
     "condenser": "Condenser",
@@ -39,7 +40,7 @@ def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     ``cross``: of the reranked row, the cross-encoder."""
     options = config["my_corpus_options"]
     seeds, recipe = list(config["seeds"]), options["recipe"]
-    dense = [_row("as-is", "published encoder, not trained further", f"{PUBLISHED}.{AS_IS}-{SIZE}", seeds[:1], {})]
+    dense = [_row("as-is", "published encoder, not trained further", START, seeds[:1], {})]
     order = list(_KINDS) + list(_LABELS)
     encoders = sorted(config["encoders"], key=lambda name: order.index(name) if name in order else len(order))
     encoders.sort(key=lambda name: (name != PUBLISHED, name == SCRATCH))
@@ -49,10 +50,9 @@ def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = [_row("bm25", "BM25", BM25, [0], {}), *dense]
     for row in dense:
         more = {"dense": row["system"]}
-        rows.append(_row("hybrid", f"BM25 + {row['label']}", f"{HYBRID}{row['system']}", row["seeds"], more))
-    if options["rerank"] and config["my_corpus_found"]["reranks"]:
-        system = f"{PUBLISHED}.{RERANKER}-{SIZE}"
-        rows.append(_row("rerank", "BM25, reranked", f"{RERANKED}{system}", seeds, {"cross": system}))
+        rows.append(_row("hybrid", f"BM25 + {row['label']}", f"hybrid-{row['system']}", row["seeds"], more))
+    if _reranks(config):
+        rows.append(_row("rerank", "BM25, reranked", RERANKED, seeds, {"cross": CROSS}))
     return rows
 
 
@@ -68,28 +68,46 @@ def cost_files(root: str, row: Mapping[str, Any], trained_on: str, seed: int) ->
     return list(paths.cost_files(root, row["system"], NAME, trained_on, seed).values())
 
 
-def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
-    """What my_corpus_table.py is asked for: the rows, where their files are, and what to say of them."""
+def _reranks(config: Mapping[str, Any]) -> bool:
+    return bool(config["my_corpus_options"]["rerank"] and config["my_corpus_found"]["reranks"])
+
+
+def search_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
+    """What programs that search are told: where the files are, and how it is searched; whatever rows there are. ``rerank``: hits
+    that a cross-encoder scores; ``seed``: of the models that are timed."""
     options = config["my_corpus_options"]
     trained_on = config["datasets"][NAME].get("trained_on", NAME)
     recipe = recipe_options(config, options["recipe"], trained_on)
-    rows = rows_of(config)
-    for row in rows:
-        row["costs"] = {str(seed): cost_files(root, row, trained_on, seed) for seed in row["seeds"]}
     return {
         "root": root,
         "dataset": NAME,
         "trained_on": trained_on,
+        "size": SIZE,
+        "seed": config["seeds"][0],
+        "systems": {"bm25": BM25, "published": START, "cross": CROSS, "reranked": RERANKED},
+        "index": f"{root}/indexes/bm25/{NAME}",
         "metrics": METRICS,
-        "rows": rows,
-        "start": options["start"],
-        "folder": str(config["my_corpus"]),
-        "generated": trained_on == PAIRS,
-        "remarks": remarks(config),
-        "start_reads_it": config["my_corpus_found"]["start_reads_it"],
+        "reranks": _reranks(config),
         "rerank": options["rerank"],
         "depth": options["depth"],
+        "k1": config["bm25"]["k1"],
+        "b": config["bm25"]["b"],
         "lengths": {key: recipe[key] for key in ("query_length", "passage_length")},
+    }
+
+
+def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
+    """The same with the rows, and what the table says of them."""
+    search, rows = search_request(config, root), rows_of(config)
+    for row in rows:
+        row["costs"] = {str(seed): cost_files(root, row, search["trained_on"], seed) for seed in row["seeds"]}
+    return search | {
+        "rows": rows,
+        "start": config["my_corpus_options"]["start"],
+        "folder": str(config["my_corpus"]),
+        "generated": search["trained_on"] == PAIRS,
+        "remarks": remarks(config),
+        "start_reads_it": config["my_corpus_found"]["start_reads_it"],
     }
 
 
