@@ -113,9 +113,9 @@ def test_the_list(tmp_path: Path) -> None:
         assert len(sources[name].expected.digest) == 64 and sources[name].bytes > 0
 
 
-def test_a_list_of_the_older_form(tmp_path: Path) -> None:
+def test_a_list_of_the_least_columns(tmp_path: Path) -> None:
     table = tmp_path / "sources.tsv"
-    columns = "name\tfile\tpackage\tpath\tsha256\tbytes\tlicence\tneeded_by\n"
+    columns = "name\tfile\tpackage\tpath\tchecksum\tbytes\tlicence\tneeded_by\n"
     table.write_text("# comment\n" + columns + f"a\tf\tp\tq\t{'0' * 64}\t12\tCC0\tall\n")
     assert read_sources(table) == {"a": Source("a", "f", "p", "q", "0" * 64, 12, "CC0", "all")}
     for line in (
@@ -131,31 +131,31 @@ def test_a_list_of_the_older_form(tmp_path: Path) -> None:
             read_sources(table)
 
 
-OLDER = "name\tfile\tpackage\tpath\tsha256\tbytes\tlicence\tneeded_by\n"
+LEAST = "name\tfile\tpackage\tpath\tchecksum\tbytes\tlicence\tneeded_by\n"
 ROW = f"a\tf\tp\tq\t{'0' * 64}\t12\tCC0\tall\n"
 
 
 @pytest.mark.parametrize("begin", ["# comment\n", "", "\n\n#\n"])
 def test_a_list_behind_a_byte_order_mark(tmp_path: Path, begin: str) -> None:
     table = tmp_path / "sources.tsv"
-    table.write_text("\ufeff" + begin + OLDER + ROW)
+    table.write_text("\ufeff" + begin + LEAST + ROW)
     assert list(read_sources(table)) == ["a"]
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (OLDER + ROW.replace("12", "many"), "line 2|column 'bytes': 'many', expected a whole number"),
-        (OLDER + ROW.replace("12", "-1"), "line 2|column 'bytes': '-1', expected a whole number"),
-        (OLDER + "\n" + ROW.replace("12", "1" * 5_000), "line 3|column 'bytes': '1111|expected a whole number"),
-        (OLDER + ROW.replace("\tall", ""), "line 2|7 fields, expected 8 separated by tabs"),
-        (OLDER.replace("licence", "license") + ROW, "line 1|column 'license' is unknown; did you mean 'licence'?"),
-        (OLDER.replace("path", "file") + ROW, "line 1|column 'file' stands twice"),
-        (OLDER.replace("\tbytes", "") + ROW, "line 1|no column 'bytes'; expected a header, separated by tabs"),
-        (OLDER.replace("\tsha256", "") + ROW, "line 1|no column 'checksum'"),
+        (LEAST + ROW.replace("12", "many"), "line 2|column 'bytes': 'many', expected a whole number"),
+        (LEAST + ROW.replace("12", "-1"), "line 2|column 'bytes': '-1', expected a whole number"),
+        (LEAST + "\n" + ROW.replace("12", "1" * 5_000), "line 3|column 'bytes': '1111|expected a whole number"),
+        (LEAST + ROW.replace("\tall", ""), "line 2|7 fields, expected 8 separated by tabs"),
+        (LEAST.replace("licence", "license") + ROW, "line 1|column 'license' is unknown; did you mean 'licence'?"),
+        (LEAST.replace("path", "file") + ROW, "line 1|column 'file' stands twice"),
+        (LEAST.replace("\tbytes", "") + ROW, "line 1|no column 'bytes'; expected a header, separated by tabs"),
+        (LEAST.replace("\tchecksum", "") + ROW, "line 1|no column 'checksum'"),
         (
-            OLDER.replace("\t", ",") + ROW,
-            "line 1|column 'name,file,package,path,sha256,bytes,licence,needed_by' is unknown",
+            LEAST.replace("\t", ",") + ROW,
+            "line 1|column 'name,file,package,path,checksum,bytes,licence,needed_by' is unknown",
         ),
         ("# comment\n", "no column 'name', 'file'"),
     ],
@@ -190,7 +190,7 @@ def test_two_sources_with_one_name(tmp_path: Path, second: str, words: str) -> N
     table = tmp_path / "sources.tsv"
     rest = "\t\t\t" + "0" * 64 + "\t1\tCC0\tall\n"
     table.write_text(
-        "name\tfile\tpackage\tpath\tsha256\tbytes\tlicence\tneeded_by\na\tf" + rest + "#\n" + second + rest
+        "name\tfile\tpackage\tpath\tchecksum\tbytes\tlicence\tneeded_by\na\tf" + rest + "#\n" + second + rest
     )
     with pytest.raises(DataError) as caught:
         read_sources(table)

@@ -105,7 +105,7 @@ def write_raw_files(project: Path) -> None:
     }
     with open(project / "resources/sources.tsv", "w", newline="") as stream:
         writer = csv.writer(stream, delimiter="\t", lineterminator="\n")
-        writer.writerow(["name", "file", "package", "path", "sha256", "bytes", "licence", "needed_by"])
+        writer.writerow(["name", "file", "package", "path", "checksum", "bytes", "licence", "needed_by"])
         for name, file in names.items():
             content = (mirror / file).read_bytes()
             digest = hashlib.sha256(content).hexdigest()

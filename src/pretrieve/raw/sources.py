@@ -49,7 +49,7 @@ class Source:
 
 
 def read_sources(table: Path) -> dict[str, Source]:
-    """All sources, by name. A list of the older form, with a column ``sha256`` and without the later ones, is read as well.
+    """All sources, by name; columns with a default may be missing.
 
     Raises DataError when the list cannot be read, a column is unknown or missing, a line has more or fewer fields, a number,
     a checksum or an archive is none, or two have one name or one file; the message has the file and the line.
@@ -70,7 +70,7 @@ def read_sources(table: Path) -> dict[str, Source]:
                 raise ValueError(
                     f"column 'bytes': {size[:40]!r}, expected a whole number, or nothing where it is not known"
                 )
-            source = Source(**{"checksum": row.pop("sha256", None), **row, "bytes": int(size)})
+            source = Source(**{**row, "bytes": int(size)})
             if not source.name or (not source.expected.algorithm and source.checksum != "first-use"):
                 raise ValueError("a name and a checksum are needed")
         except (KeyError, TypeError, ValueError) as error:
@@ -112,18 +112,15 @@ def _lines(table: Path) -> list[tuple[int, list[str]]]:
 def _check_header(where: str, header: Sequence[str]) -> None:
     """Raise :class:`DataError` unless every column is a field of :class:`Source`, once, and no needed one is missing."""
     known = {field.name: field.default is MISSING for field in fields(Source)}
-    needed = [name for name in known if known[name] and name != "checksum"]
+    needed = [name for name in known if known[name]]
     for name in header:
-        if (name not in known and name != "sha256") or header.count(name) > 1:
+        if name not in known or header.count(name) > 1:
             what = "stands twice" if header.count(name) > 1 else f"is unknown{nearest(name, known)}"
             raise DataError(f"{where}: column {name!r} {what}; expected each of {', '.join(known)} at most once.")
-    missing = [name for name in needed if name not in header]
-    if not missing and "checksum" not in header and "sha256" not in header:
-        missing = ["checksum"]
-    if missing:
+    if missing := [name for name in needed if name not in header]:
         raise DataError(
             f"{where}: no column {', '.join(map(repr, missing))}; expected a header, separated by tabs, with the columns "
-            f"{', '.join((*needed, 'checksum'))}."
+            f"{', '.join(needed)}."
         )
 
 

@@ -43,9 +43,8 @@ class DataRules:
         return self.plan.source_at[f"{self.plan.source_folder}/{file}"]
 
     def source_checksum(self, file: str) -> str:
-        """What the list says; older lists have a column sha256."""
-        source = self.plan.sources[self.source_name(file)]
-        return source.get("checksum") or source["sha256"]
+        """What the list says."""
+        return self.plan.sources[self.source_name(file)]["checksum"]
 
     def corpus_files(self, name: str, *tables: str) -> list[str]:
         """Parquet tables of a corpus."""
