@@ -87,6 +87,10 @@ CHANGED: dict[str, tuple[Callable[[Path], None], str]] = {
         documents(doc_id=IDS, title=[["a"]] * 20, text=[1] * 20),
         r"documents\.parquet: columns doc_id: string, title: list.*expected doc_id, title, text, all strings",
     ),
+    "no documents": (
+        lambda folder: (folder / "documents.parquet").unlink(),
+        r"documents\.parquet: missing or damaged; make the directory again",
+    ),
     "other documents": (
         documents(doc_id=[f"e{number}" for number in range(20)], title=[""] * 20, text=["x"] * 20),
         r"documents\.parquet: has no document 'd\d+', which an index beside it has",

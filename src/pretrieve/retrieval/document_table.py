@@ -53,7 +53,10 @@ class DocumentTable:
 
     def __init__(self, directory: Path) -> None:
         self.path = Path(directory) / FILE
-        self._ids = read_table(self.path, ["doc_id"])
+        try:
+            self._ids = read_table(self.path, ["doc_id"])
+        except DataError as error:
+            raise DataError(f"{self.path}: missing or damaged; make the directory again.") from error
         if (found := pq.read_schema(self.path)) != _SCHEMA:
             said = ", ".join(f"{field.name}: {field.type}" for field in found)[:200]
             raise DataError(
