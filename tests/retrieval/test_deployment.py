@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 
 import pretrieve
 from pretrieve.base.errors import ConfigError, DataError
@@ -226,6 +227,14 @@ def test_hits_have_their_texts(hybrid: Path) -> None:
         index.search(QUESTIONS[0])
 
 
+def test_vectors_of_another_encoder_are_refused(hybrid: Path, tmp_path: Path) -> None:
+    shutil.copytree(hybrid, tmp_path / "changed")
+    weights = tmp_path / "changed/model.safetensors"
+    save_file({name: tensor.flip(0) for name, tensor in load_file(weights).items()}, weights, {"format": "pt"})
+    with pytest.raises(DataError, match="gives document 'd.*' another vector than dense has"):
+        pretrieve.load_index(tmp_path / "changed").search(QUESTIONS)
+
+
 def test_every_row_of_every_block_is_found(tmp_path: Path) -> None:
     assert write_documents(tmp_path, documents()) == 1300
     table = DocumentTable(tmp_path)
@@ -279,7 +288,7 @@ def test_an_index_lends_model_and_settings_to_the_next(hybrid: Path, model: Path
 
 
 @pytest.fixture
-def results(tmp_path: Path, retriever: Path) -> tuple[Path, dict]:
+def results(tmp_path: Path, retriever: Path, model: Path) -> tuple[Path, dict]:
     """What a run on one's own corpus leaves: collection, task, index, vectors; and a choice without deploy."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -300,7 +309,7 @@ def results(tmp_path: Path, retriever: Path) -> tuple[Path, dict]:
         [(i, with_title(title, text)) for i, title, text in rows], tmp_path / "indexes/bm25/mine", language="de"
     )
     writer = EmbeddingWriter(tmp_path / "embeddings/a.b-full/mine/seed1", "corpus", 40, 16, "key", Shards(16))
-    vectors = np.random.default_rng(3).normal(size=(40, 16)).astype(np.float32)
+    vectors = pretrieve.load(model).encode_passages([with_title(title, text) for _, title, text in rows])
     for shard, start, stop in writer.pending():
         writer.write(shard, vectors[start:stop])
     writer.finish()
@@ -341,8 +350,9 @@ def test_the_choice_is_deployed(results, wordpiece: Path, kind: str) -> None:
     if kind != "dense":
         assert json.loads((out / "bm25/language.json").read_text()) == "de", "the index that was measured"
     if kind != "bm25":
-        stored = np.random.default_rng(3).normal(size=(40, 16)).astype(np.float32)
-        query = pretrieve.load(out).encode_queries(QUESTIONS)
+        encoder = pretrieve.load(out)
+        stored = encoder.encode_passages([with_title(title, text) for _, title, text in documents(40)])
+        query = encoder.encode_queries(QUESTIONS)
         expected = pretrieve.search(query, stored, [doc_id for doc_id, _, _ in documents(40)], 20)
         same(index._dense(QUESTIONS, ["0", "1", "2"], 20), expected)
         card = (out / "README.md").read_text()

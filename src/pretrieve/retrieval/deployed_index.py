@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
 from pretrieve.base.given_numbers import given_number
@@ -18,6 +21,9 @@ from pretrieve.retrieval.deployment import BM25, DENSE, read_settings
 from pretrieve.retrieval.document_table import DocumentTable
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.text.given_texts import given_texts
+
+#: Of so many documents the shortest is encoded again, and its vector may differ by this share of its length: int8 and bf16 round.
+SAMPLE, FAR = 512, 0.5
 
 
 class Hit(NamedTuple):
@@ -96,8 +102,6 @@ class DeployedIndex:
         from pretrieve.retrieval import search
 
         retriever, index = self._encoder
-        if index.ntotal != len(self):
-            raise DataError(f"{self.directory}: {index.ntotal:,} vectors for {len(self):,} documents; make it again.")
         vectors = retriever.encode_queries(questions)
         return search.search(index, vectors, self._documents.ids, depth, query_ids=names, threads=self._threads)
 
@@ -109,7 +113,18 @@ class DeployedIndex:
 
         with of_workflow("the dense search"):
             index, _ = read_index(self.directory / DENSE, threads=self._threads)
-        return load(self.directory, device=self._device), index
+        if index.ntotal != len(self):
+            raise DataError(f"{self.directory}: {index.ntotal:,} vectors for {len(self):,} documents; make it again.")
+        retriever = load(self.directory, device=self._device)
+        # Nothing else tells that the encoder was trained further, or that vectors or documents are another directory's.
+        row, text = min(enumerate(islice(self._documents.texts(), SAMPLE)), key=lambda item: len(item[1]))
+        (now,), then = retriever.encode_passages([text]), index.reconstruct(row)
+        if now.shape != then.shape or np.linalg.norm(now - then) > FAR * np.linalg.norm(then):
+            raise DataError(
+                f"{self.directory}: the encoder gives document '{self._documents.ids[row]}' another vector than {DENSE} has: it "
+                "was changed, or the files are of different directories; make the directory again."
+            )
+        return retriever, index
 
 
 def load_index(directory: Path | str, threads: int = 1, device: str = "cpu") -> DeployedIndex:
