@@ -64,14 +64,14 @@ rule all:
 
 rule encoders:
     input:
-        every_encoder,
+        [f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json" for encoder in config["encoders"] for seed in SEEDS],
     message:
         f"All encoders are there: {ROOT}/encoders"
 
 
 rule retrievers:
     input:
-        every_retriever,
+        lambda wildcards: [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()],
     message:
         f"All that tables and figures have fine-tuned is there: {ROOT}/retrievers"
 

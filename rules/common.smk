@@ -36,8 +36,7 @@ from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import remember, stage_code
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.operations.estimate.jobs import SeedJobs, check_run_size
-from pretrieve.workflow.plan import alternation
-from pretrieve.workflow.plan import Plan, as_argument
+from pretrieve.workflow.plan import Plan, alternation, as_argument
 
 
 def code_file(name):
@@ -70,6 +69,7 @@ try:
         load_claims(code_file("references/claims.yaml"), PLAN.cells, PLAN.figures)
         SITE.check_cluster()
         redate_for_run(PLAN.root)
+        my_corpus.print_remarks(config)
 except PretrieveError as error:
     refuse(error)
 
@@ -155,26 +155,9 @@ def whole_run(wildcards):
     """What plain ``snakemake`` makes. It is asked for when that is made, and then checkpoints of what is done may go."""
     WHOLE_RUN.append(ROOT)
     pages = [f"{ROOT}/{name}" for name in ("claims.csv", "league.csv", "report.html")]
-    return my_corpus_files() or [*TABLE_FILES, *PLAN.figure_files(), *pages]
-
-
-def every_encoder(wildcards):
-    return [f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json" for encoder in config["encoders"] for seed in SEEDS]
-
-
-def every_retriever(wildcards):
-    return [f"{directory}/pretrieve.json" for directory in PLAN.retrievers()]
+    return my_corpus.files_of(config, ROOT) or [*TABLE_FILES, *PLAN.figure_files(), *pages]
 
 
 def rule_name(dataset, sizes=(), follows=""):
     """``questions_1pct_5pct``: the end of a rule's name."""
     return "_".join(filter(None, [dataset.replace("-", "_"), *sizes, follows]))
-
-
-def my_corpus_files():
-    """What a run on a corpus of one's own makes: the comparison, or without questions an index; [] for any other run."""
-    if not config.get("my_corpus"):
-        return []
-    if not my_corpus.compares(config):
-        return [f"{ROOT}/retriever"]
-    return [f"{ROOT}/{name}" for name in ("table.csv", "table.md", "table.html", "retriever")]

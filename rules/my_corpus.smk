@@ -6,10 +6,6 @@
 MY_SEARCH = my_corpus_rows.search_request(config, ROOT) if my_corpus.compares(config) else {}
 MY_CORPUS = my_corpus_rows.table_request(config, ROOT) if MY_SEARCH else {}
 
-if config.get("my_corpus") and FIRST:
-    my_corpus.print_remarks(config)
-
-
 if MY_CORPUS:
 
     MY_CROSS = paths.retriever_dir(ROOT, my_corpus_rows.CROSS, MY_SEARCH["trained_on"], "{seed}")
@@ -182,12 +178,12 @@ if MY_CORPUS:
             " --choice {input.choice} --request {params.request} --tokenizer {input.tokenizer} --licences {params.licences}"
             " {params.base} --out {output} --log {log}"
 
-elif config.get("my_corpus"):
+else:
     # Without questions there is nothing to compare and nothing to plan; the documents can be searched.
 
     rule my_corpus_plan:
         input:
-            my_corpus_files(),
+            lambda wildcards: my_corpus.files_of(config, ROOT) or my_corpus.refuse_report(),
         output:
             f"{ROOT}/plan.yaml",
         log:
@@ -201,6 +197,9 @@ elif config.get("my_corpus"):
             f"There are no questions to compare on. What can be searched: pretrieve search --index {ROOT}/retriever 'a question'"
         shell:
             "echo 'my_corpus_options: {{}}' > {output} 2> {log}"
+
+
+if config.get("my_corpus") and not MY_CORPUS:
 
     rule my_corpus_index:
         input:
@@ -226,16 +225,10 @@ elif config.get("my_corpus"):
             f" python {SCRIPTS}/index.py"
             " --documents {input} --language {params.language} --out {output} --threads {threads} --log {log}"
 
-else:
-
-    rule my_corpus_plan:
-        input:
-            lambda wildcards: my_corpus.refuse_report(),
-
 
 rule my_corpus_report:
     input:
-        lambda wildcards: my_corpus_files() or my_corpus.refuse_report(),
+        lambda wildcards: my_corpus.files_of(config, ROOT) or my_corpus.refuse_report(),
     localrule: True
     message:
         f"The comparison is there: {ROOT}/table.md" if MY_CORPUS else f"The documents can be searched: {ROOT}/retriever"

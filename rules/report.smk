@@ -1,6 +1,9 @@
 # Metrics + references → tables → claims → report.
 
 
+TABLE = f"{ROOT}/tables/{{paper}}/{{table}}"
+
+
 rule table:
     input:
         measured=of(PLAN.table_inputs, "paper", "table"),
@@ -12,21 +15,11 @@ rule table:
         template=code_file("src/pretrieve/reporting/templates/table.html.j2"),
         schema=code_file("src/pretrieve/schemas/references.schema.yaml"),
     output:
-        csv=shown(
-            f"{ROOT}/tables/{{paper}}/{{table}}.csv",
-            "table",
-            "Tables",
-            {"table": "{table}", "as": "one line for each cell (CSV)"},
-        ),
-        md=f"{ROOT}/tables/{{paper}}/{{table}}.md",
-        html=shown(
-            f"{ROOT}/tables/{{paper}}/{{table}}.html",
-            "table_page",
-            "Tables",
-            {"table": "{table}", "as": "as printed (HTML)"},
-        ),
-        tex=f"{ROOT}/tables/{{paper}}/{{table}}.tex",
-        manifest=f"{ROOT}/tables/{{paper}}/{{table}}.manifest.json",
+        csv=shown(f"{TABLE}.csv", "table", "Tables", {"table": "{table}", "as": "one line for each cell (CSV)"}),
+        md=f"{TABLE}.md",
+        html=shown(f"{TABLE}.html", "table_page", "Tables", {"table": "{table}", "as": "as printed (HTML)"}),
+        tex=f"{TABLE}.tex",
+        manifest=f"{TABLE}.manifest.json",
     log:
         f"{ROOT}/logs/table/{{paper}}/{{table}}.log",
     benchmark:

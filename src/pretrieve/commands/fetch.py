@@ -4,13 +4,14 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_mirror, required
+from pretrieve.base.code_folder import code_file
 from pretrieve.raw.checksums import RECORDS
 from pretrieve.raw.mirror import mirror_folder
 from pretrieve.raw.sources import SOURCES, fetch, read_sources, recorded, source_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    required(parser, Path, sources="")
+    parser.add_argument("--sources", type=Path, default=code_file("resources/sources.tsv"))
     required(parser, str, name="")
     add_mirror(parser)
     required(parser, Path, out="")

@@ -243,6 +243,14 @@ def compares(config: Mapping[str, Any]) -> bool:
     return bool(config.get("my_corpus")) and NAME in config["datasets"]
 
 
+def files_of(config: Mapping[str, Any], root: str) -> list[str]:
+    """What a run on one's own corpus makes: the comparison, or without questions an index; [] for any other run."""
+    if not config.get("my_corpus"):
+        return []
+    names = ("table.csv", "table.md", "table.html", "retriever") if compares(config) else ("retriever",)
+    return [f"{root}/{name}" for name in names]
+
+
 def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:
     """The variable that tells jobs of the run's timetable, where its plan has one."""
     timetable = config["my_corpus_options"].get("timetable") if config.get("my_corpus") else None
@@ -264,6 +272,6 @@ def remarks(config: Mapping[str, Any]) -> list[str]:
 
 
 def print_remarks(config: Mapping[str, Any]) -> None:
-    """On standard error, before the first job."""
-    for line in remarks(config):
+    """On standard error, before the first job; nothing of any other run."""
+    for line in remarks(config) if config.get("my_corpus") else ():
         print(f"my_corpus: {line}.", file=sys.stderr)
