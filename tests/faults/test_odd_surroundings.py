@@ -1,6 +1,7 @@
 """What a program is started in: a reader of its output that ends, a user without a name.
 
-Seen to fail when: a reader that has ended is a traceback, also of argparse; a home that is not there is expanded.
+Seen to fail when: a reader that has ended is a traceback, also of argparse; a home that is not there is expanded; Ctrl-C is a
+traceback.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.program import NOBODY_READS
+from pretrieve.base.program import INTERRUPTED, NOBODY_READS
 from pretrieve.corpora.any_corpus import source_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +52,12 @@ def test_a_pipe_of_ones_own_that_breaks_keeps_its_traceback(program):
         "from pretrieve.base.program import run_program\ndef f(): raise BrokenPipeError('of a socket')\nrun_program(f)",
     )
     assert ended.returncode == 1 and "BrokenPipeError: of a socket" in ended.stderr
+
+
+def test_ctrl_c_is_one_line_and_no_traceback(program):
+    ask = "import os, signal\nfrom pretrieve.base.program import run_program\n"
+    ended = program("-c", ask + "run_program(lambda: os.kill(os.getpid(), signal.SIGINT))")
+    assert (ended.returncode, ended.stderr) == (INTERRUPTED, "interrupted\n")
 
 
 def test_a_home_that_is_not_there_is_said():

@@ -26,6 +26,8 @@ FOR_SEEDS, SEED = "--for-seeds", "{seed}"
 STARTED_IN = "started in "
 #: How a shell says that a program was ended by SIGPIPE, as other programs are.
 NOBODY_READS = 128 + 13
+#: The same of SIGINT.
+INTERRUPTED = 128 + 2
 
 
 def _process_age() -> float:
@@ -173,7 +175,7 @@ def split_calls(words: Sequence[str]) -> list[list[str]]:
 def run_program(function: Callable[[], None], words: list[str] | None = None) -> NoReturn:
     """Run a program and exit: 0 when it returns, 1 with one line on standard error for a :class:`PretrieveError`, and for a
     disk that is full or read-only or a name that no file can have, wherever that was met; :data:`NOBODY_READS`, without a word,
-    when whoever read the output has ended.
+    when whoever read the output has ended; :data:`INTERRUPTED`, with one line, at Ctrl-C.
 
     Every other exception is a defect of the program and keeps its traceback. Output is line-buffered. With ``--log FILE``
     among the words everything printed goes to that file as well, plain, while a terminal gets progress bars.
@@ -194,6 +196,9 @@ def run_program(function: Callable[[], None], words: list[str] | None = None) ->
             sys.stdout.flush()  # argparse passes over a reader that has ended
     except PretrieveError as error:
         _fail(error)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         if not _nobody_reads():
             raise
