@@ -153,10 +153,9 @@ def table_of_stages(estimate: Estimate, targets: Iterable[Job]) -> str:
     seconds: dict[str, list[float]] = {}
     for job in estimate.graph.behind(targets):
         seconds.setdefault(job.stage, []).append(estimate.seconds(job))
-    lines = ["stage                   jobs      time"]
-    for stage, some in sorted(seconds.items(), key=lambda item: (-sum(item[1]), item[0])):
-        lines.append(f"{stage:<22}  {len(some):>4}  {hours(sum(some) / 3600):>8}")
-    return "\n".join(lines)
+    longest = sorted(seconds.items(), key=lambda item: (-sum(item[1]), item[0]))
+    rows = [(stage, f"{len(some):,}", hours(sum(some) / 3600)) for stage, some in longest]
+    return "\n".join(text_table([("stage", "jobs", "time"), *rows]))
 
 
 def assumptions(machines: Machines, sizes: Sizes) -> list[str]:

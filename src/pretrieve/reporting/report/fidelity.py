@@ -7,6 +7,7 @@ here what stands behind it. Values come from the configuration as the stages res
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -58,15 +59,10 @@ def recipe_choices(config: Mapping[str, Any], recipe: str, datasets: Iterable[st
     entry = config["recipes"][recipe]
     base = entry.get("recipe", recipe)
     preset = entry.get("preset") or recipes.DEFAULT_PRESET.get(base, "paper")
-    same: list[tuple[dict[str, Any], list[str]]] = []
+    same: dict[str, tuple[dict[str, Any], list[str]]] = {}
     for dataset in datasets:
         options = recipe_options(config, recipe, dataset)
-        for known, names in same:
-            if known == options:
-                names.append(dataset)
-                break
-        else:
-            same.append((options, [dataset]))
+        same.setdefault(json.dumps(options, sort_keys=True), (options, []))[1].append(dataset)
     return [
         Choices(
             recipe,
@@ -74,7 +70,7 @@ def recipe_choices(config: Mapping[str, Any], recipe: str, datasets: Iterable[st
             [("recipe", f"{base} ({options['kind']}), preset {preset}"), ("data", ", ".join(names))],
             _choices(recipes.RECIPES[base], options),
         )
-        for options, names in same
+        for options, names in same.values()
     ]
 
 

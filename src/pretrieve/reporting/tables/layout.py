@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.figures import OWN
@@ -182,7 +183,8 @@ def _mark(line: Line) -> str:
 
 
 def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
-    measured = line.measured if line.unit == TEXT else _grouped(line.measured)
+    is_number = line.measured and line.unit != TEXT
+    measured = f"{Decimal(line.measured):,}" if is_number else line.measured
     value = measured or (NOTHING if prints_nothing(line) else line.status)
     facts = [
         ("system", line.system if line.measured and line.system != STATISTICS else ""),
@@ -234,9 +236,3 @@ def shade_of(line: Line) -> str:
     half = abs(effect - float(line.effect_low if effect > 0 else line.effect_high))  # on the side of 0
     level = sum(abs(effect) > step * half for step in STEPS) if half else 0
     return f"{'above' if effect > 0 else 'below'}-{level}" if level else ""
-
-
-def _grouped(number: str) -> str:
-    """Thousands separated: 1234567 → 1,234,567; 12.30 stays."""
-    whole, point, fraction = number.partition(".")
-    return f"{int(whole):,}{point}{fraction}" if whole.lstrip("-").isdigit() and abs(int(whole)) > 999 else number
