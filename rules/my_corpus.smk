@@ -193,6 +193,9 @@ else:
         localrule: True
         conda:
             "../envs/cpu.yaml"
+        threads: NEEDS["table"].threads
+        resources:
+            **NEEDS["table"].resources,
         message:
             f"There are no questions to compare on. What can be searched: pretrieve search --index {ROOT}/retriever 'a question'"
         shell:
