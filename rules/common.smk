@@ -105,7 +105,7 @@ EXPORTS = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in ENVIRO
 # Jobs call `python`: the one that Snakemake runs with, also where nobody has put its folder into PATH. An environment of conda or
 # a container brings its own.
 if not workflow.deployment_settings.deployment_method:
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+    EXPORTS += f' PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"'
 shell.prefix(f"set -euo pipefail; export {EXPORTS}; ".replace("{", "{{").replace("}", "}}"))
 
 HELP_ON_ERROR = """

@@ -17,6 +17,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,14 +94,17 @@ def run_recorded(workflow: Workflow, folder: Path, *targets: str) -> list[Call]:
     recorder = folder / "bin/python"
     recorder.write_text(RECORDER)
     recorder.chmod(0o755)
+    # Jobs take the `python` beside Snakemake's: the same environment, with the recorder in its folder.
+    shutil.copy(Path(sys.prefix) / "pyvenv.cfg", folder)
+    (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
+    interpreter = folder / "bin/interpreter"
+    interpreter.symlink_to(sys.executable)
     with open(workflow.folder / "Snakefile", "a") as stream:
         stream.write(OUTPUTS)
-    surroundings = environment() | {"RECORDS": str(records)}
-    surroundings["PATH"] = f"{folder / 'bin'}:{surroundings['PATH']}"
     ended = subprocess.run(
-        ["snakemake", "--cores", "2", "--latency-wait", "0", *targets],
+        [interpreter, "-m", "snakemake", "--cores", "2", "--latency-wait", "0", *targets],
         cwd=workflow.folder,
-        env=surroundings,
+        env=environment() | {"RECORDS": str(records)},
         capture_output=True,
         text=True,
         timeout=TIMEOUT,
