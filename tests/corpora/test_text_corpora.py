@@ -92,7 +92,7 @@ tags: [a]
 ---
 # Setting up Ωmega
 
-An *introduction* with `__code__`, a [guide](guide/run%20it.md#start "hint"), the [web](https://a.b/c_(d)), snake_case_name,
+An *introduction* with `code`, a [guide](guide/run%20it.md#start "hint"), the [web](https://a.b/c_(d)), snake_case_name,
 2 * 3 * 4 and <b>tags</b> &amp; \\*escapes\\*. ![image](x.png)
 <!-- a comment
 
@@ -118,8 +118,6 @@ Second level
 ------------
 See [[run it|the guide]], [[Elsewhere]] and [that][1].
 
-[1]: https://a.b/
-
 ***
 
 ### Deep ###
@@ -141,7 +139,7 @@ def test_markdown() -> None:
             1,
             "",
             [
-                "An introduction with __code__, a guide, the web, snake_case_name, 2 * 3 * 4 and tags & *escapes*.",
+                "An introduction with code, a guide, the web, snake_case_name, 2 * 3 * 4 and tags & *escapes*.",
                 "A quotation goes on.",
                 "first item second item",
             ],

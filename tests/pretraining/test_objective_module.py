@@ -58,7 +58,7 @@ def test_what_cannot_be_made(body: BodyConfig, store: TokenStore, tmp_path, voca
         ("mlm", {"batch": 0}, "batch=0; expected 1 or more"),
         ("pairs", {"tasks": "ict"}, "one text, 'ict'; expected a list of tasks"),
         ("pairs", {"tasks": ["itc"]}, "pair task 'itc' is not allowed; choose from ict, bfs, wlp"),
-        ("pairs", {"query_length": 2}, "query_length=2; expected 3 or more"),
+        ("pairs", {"query_length": 2}, "query_length=2; expected 3 tokens or more"),
         ("pairs", {"query_length": 65}, "query_length=65; the body has max_positions=64"),
         ("mlm", {"seed": 1.5}, "seed=1.5; expected 0 or more, a whole number"),
     ):

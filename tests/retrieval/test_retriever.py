@@ -117,7 +117,7 @@ def test_what_is_no_list_of_texts_is_not_encoded(tmp_path: Path, wordpiece: Path
     save(tmp_path, Tokenizer.from_file(str(wordpiece)), "sde", "transformer", "cls", "dot", "none")
     retriever = pretrieve.load(tmp_path, wordpiece)
     for length in (0, -5, 2.5):
-        with pytest.raises(ConfigError, match=f"passage_length={length}; expected 1 or more, a whole number"):
+        with pytest.raises(ConfigError, match=f"passage_length={length}; expected a number of tokens, 1 or more"):
             pretrieve.load(tmp_path, wordpiece, passage_length=length)
     for encode in (retriever.encode_passages, retriever.encode_queries):
         with pytest.raises(ConfigError, match="one text, 'hello'; expected a list of texts"):

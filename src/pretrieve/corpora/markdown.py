@@ -1,54 +1,91 @@
 """Text with Markdown headings → sections and paragraphs.
 
-markdown-it-py reads it as CommonMark (https://spec.commonmark.org/0.31.2/) with tables. Headings divide, and the items of a tight
-list are one paragraph. Code blocks, tables, rules, images and HTML comments go; the marks of lists, quotations, emphasis and code
-spans go and their text stays. ``[label](page.md)`` and ``[[Page|label]]`` become links. A front matter between two lines ``---``
-goes, but for its ``title:``.
+Of CommonMark (https://spec.commonmark.org/0.31.2/) what a corpus needs: headings (``# …`` and underlined) divide,
+blank lines separate paragraphs, the lines of a paragraph are joined. Code blocks, tables, rules, images and HTML
+comments go; the marks of lists, quotations, emphasis and code spans go and their text stays. ``[label](page.md)`` and
+``[[Page|label]]`` become links. A front matter between two lines ``---`` goes, but for its ``title:``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable
 
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from pretrieve.corpora.wikitext import Paragraph, Section, parse_paragraph, unescaped, with_text
 
-from pretrieve.corpora.wikitext import Section, parse_paragraph, unescaped, with_text
-
-#: Of HTML between paragraphs, whose text stays.
-_HTML = re.compile(r"<!--.*?(?:-->|$)|</?[a-zA-Z][^<>]*>", re.S)
-#: The mark of a task that is done, or not.
-_TASK = re.compile(r"^\[[ xX]\][ \t]+")
+# Each takes time that grows with the text, not with its square: an opening bracket ends the look for the end of another one, and
+# blanks (*+, ++) are not tried again.
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
+_UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
+_LIST = re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?)+")
+_TABLE = re.compile(r"\s*+\|.*\|\s*$|\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)++\|?\s*$")
+_COMMENT = re.compile(r"<!--.*?-->", re.S)
+_IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])")
+_INLINE = re.compile(
+    r"\[([^\[\]]+)\]\(\s*+<?([^()\s<>]*+(?:\([^()]*\)[^()\s<>]*+)?)>?(?:\s++[\"'][^\"']*[\"'])?+\s*+\)"
+)
+_REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
+_EMPHASIS = re.compile(
+    r"(?<![\w*])(\*{1,3})(?=\S)(.{1,2000}?)(?<=\S)\1(?![\w*])|(?<!\w)(_{1,3})(?=\S)(.{1,2000}?)(?<=\S)\3(?!\w)"
+)
+_TICKS = re.compile("`+")
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+#: What no file's text has: halves of surrogate pairs.
+_PRIVATE = 0xD800
+_ESCAPED = re.compile(f"[{chr(_PRIVATE + 33)}-{chr(_PRIVATE + 126)}]")
 _TITLE = re.compile("title:(.+)")
-#: Tokens that end no block.
-_WITHIN = ("inline", "bullet_list", "ordered_list", "list_item")
 
 #: A link's address → the title it leads to, or None for one that leads out of the corpus.
 Target = Callable[[str], str | None]
 
 
-@cache
-def _reader() -> MarkdownIt:
-    return MarkdownIt("commonmark").enable("table")
+def plain(text: str, target: Target = lambda address: None) -> Paragraph:
+    """A paragraph without Markdown's marks.
+
+    >>> plain("A **ketch** has `two` masts.").text
+    'A ketch has two masts.'
+    """
+    # What is escaped is out of the way of the other patterns until the end.
+    text = _ESCAPE.sub(lambda m: chr(_PRIVATE + ord(m[1])), text)
+    text = _IMAGE.sub("", text)
+    if "](" in text:
+        text = _INLINE.sub(lambda m: _link(m[1], target(m[2])), text)
+    text = _REFERENCE.sub(r"\1", text) if "][" in text else text
+    text = _without_ticks(text) if "`" in text else text
+    text = _EMPHASIS.sub(lambda m: m[2] or m[4], text)
+    text = unescaped(_TAG.sub("", text))
+    text = _ESCAPED.sub(lambda m: chr(ord(m[0]) - _PRIVATE), text)
+    return parse_paragraph(" ".join(text.split()))
 
 
-def _text(tokens: Sequence[Token], target: Target) -> str:
-    """Tokens of one block without Markdown's marks; links to titles as ``[[title|label]]``."""
-    pieces, ends = [], list[str]()  # what ends the links that are open
-    for token in tokens:
-        if token.type == "link_open":
-            title = target(str(token.attrGet("href")))
-            pieces.append("" if title is None else f"[[{title}|")
-            ends.append("" if title is None else "]]")
-        elif token.type == "link_close":
-            pieces.append(ends.pop())
-        elif token.type in ("text", "code_inline"):
-            pieces.append(token.content)
-        elif token.type in ("softbreak", "hardbreak"):
-            pieces.append(" ")
-    return "".join(pieces)
+def _link(label: str, title: str | None) -> str:
+    return label if title is None else f"[[{title}|{label}]]"
+
+
+def _without_ticks(text: str) -> str:
+    """Without the marks of code: as many backticks before it as behind it.
+
+    >>> _without_ticks("`two` of ``a `b` c``, and one ` more")
+    'two of a `b` c, and one ` more'
+    """
+    marks = list(_TICKS.finditer(text))
+    ends: list[int | None] = [None] * len(marks)
+    later: dict[int, int] = {}
+    for number in range(len(marks) - 1, -1, -1):
+        ends[number] = later.get(size := len(marks[number][0]))
+        later[size] = number
+    pieces, place, number = [], 0, 0
+    while number < len(marks):
+        end = ends[number]
+        if end is not None:
+            pieces += [text[place : marks[number].start()], text[marks[number].end() : marks[end].start()]]
+            place, number = marks[end].end(), end
+        number += 1
+    return "".join([*pieces, text[place:]])
 
 
 def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> tuple[str, list[Section]]:
@@ -56,41 +93,62 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
     text) and the sections; the first section has level 1 and is there even when it is empty, the others are those with
     text.
     """
-    title, lines = _front_matter(list(lines))
+    text, end, rest = "\n".join(lines).rpartition("-->")  # what begins behind the last one has no end
+    lines = (_COMMENT.sub("", text + end) + rest).split("\n")
+    title, lines = _front_matter(lines)
     sections = [Section("", 1)]
     block: list[str] = []
-    in_table, level = False, 0
+    fence = ""
 
     def end_block() -> None:
-        paragraph = parse_paragraph(" ".join(" ".join(block).split()))
+        paragraph = plain(" ".join(block), target)
         block.clear()
         if any(character.isalnum() for character in paragraph.text):
             sections[-1].paragraphs.append(paragraph)
 
-    for token in _reader().parse("\n".join(lines)):
-        if not (token.hidden or token.type.startswith(_WITHIN)):
+    def heading(text: str, level: int) -> None:
+        nonlocal title
+        text = plain(text).text
+        if len(sections) == 1 and not sections[0].paragraphs and level == 1 and title in ("", text):
+            title = text
+        else:
+            sections.append(Section(text, max(2, level)))
+
+    for line in lines:
+        if mark := _FENCE.match(line):
+            if not fence:
+                end_block()
+                fence = mark[1]
+            elif mark[1].startswith(fence) and not line.strip(" \t`~"):
+                fence = ""
+        elif fence:
+            continue
+        elif found := _HEADING.match(line):
             end_block()
-        if token.type in ("table_open", "table_close"):
-            in_table = token.type == "table_open"
-        elif token.type == "heading_open":
-            level = int(token.tag[1])
-        elif token.type == "html_block":
-            block.append(unescaped(_HTML.sub("", token.content)))
-        elif token.type == "inline" and level:
-            text = parse_paragraph(" ".join(_text(token.children, lambda address: None).split())).text
-            if len(sections) == 1 and not sections[0].paragraphs and level == 1 and title in ("", text):
-                title = text
-            else:
-                sections.append(Section(text, max(2, level)))
-            level = 0
-        elif token.type == "inline" and not in_table:
-            block.append(_TASK.sub("", _text(token.children, target), count=1))
+            heading(_without_marks(found[2] or ""), len(found[1]))
+        elif block and (found := _UNDERLINE.match(line)):
+            text = " ".join(block)
+            block.clear()
+            heading(text, 1 if found[1][0] == "=" else 2)
+        elif _RULE.match(line) or not line.strip() or _TABLE.match(line):
+            end_block()
+        elif not block and line.startswith(("    ", "\t")) and not _LIST.match(line):
+            continue  # an indented code block
+        else:
+            block.append(_LIST.sub("", _QUOTE.sub("", line), count=1).strip())
     end_block()
     return title, with_text(sections)
 
 
+def _without_marks(heading: str) -> str:
+    """Without the ``#`` that may follow a heading, after a blank."""
+    text = heading.rstrip(" \t")
+    short = text.rstrip("#")
+    return text if short[-1:] not in (" ", "\t", "") else short
+
+
 def _front_matter(lines: list[str]) -> tuple[str, list[str]]:
-    if not lines or lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
+    if lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
         return "", lines
     end = next(place for place, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
     titles = [found[1].strip().strip("\"'") for line in lines[1:end] if (found := _TITLE.match(line))]

@@ -108,7 +108,7 @@ def load(
     directory, about = Path(directory), {}
     for name, length in (("query_length", query_length), ("passage_length", passage_length)):
         if length is not None:
-            given_number(length, name)
+            given_number(length, name, expected="a number of tokens, 1 or more")
     if (directory / OWN).is_file():
         _check_names(directory)
         if pooling:

@@ -195,7 +195,9 @@ class Scores:
         """(seeds, queries), queries by their id."""
         found = self._files.by_query(files, metric)
         if not found:
-            raise DataError(f"{files[0]}: no values per query for {metric}; expected them. Evaluate again.")
+            raise DataError(
+                f"{', '.join(files)}: not all have values per query for {metric}; expected them. Evaluate again."
+            )
         return np.array([found[query] for query in sorted(found)]).T
 
 

@@ -184,7 +184,7 @@ def _mark(line: Line) -> str:
 
 def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
     is_number = line.measured and line.unit != TEXT
-    measured = f"{Decimal(line.measured):,}" if is_number else line.measured
+    measured = f"{Decimal(line.measured):,f}" if is_number else line.measured
     value = measured or (NOTHING if prints_nothing(line) else line.status)
     facts = [
         ("system", line.system if line.measured and line.system != STATISTICS else ""),

@@ -260,7 +260,8 @@ class ResultFiles:
         for path, seed in zip(paths, seeds, strict=True):
             if seed.keys() != seeds[0].keys():
                 raise DataError(
-                    f"{path}: its queries are not those of {paths[0]}; expected the same. Evaluate both again."
+                    f"{path}: {len(seed)} queries have {metric}, and {len(seeds[0])} in {paths[0]}; expected the same: "
+                    f"its queries are not those of {paths[0]}. Evaluate both again."
                 )
         return {query: [seed[query] for seed in seeds] for query in seeds[0]}
 
