@@ -152,7 +152,8 @@ def make_objective(
             pair_task(task)
     room = encoder.config.max_positions if encoder.config.kind == "transformer" else sys.maxsize
     for key in given.keys() & {"length", "query_length", "passage_length"}:
-        if given_number(given[key], key, 3, "3 tokens or more, with [CLS] and [SEP]") > room:  # else the first long text ends a training
+        # With more, the first long text would end a training.
+        if given_number(given[key], key, 3, "3 tokens or more, with [CLS] and [SEP]") > room:
             raise ConfigError(f"make_objective: {key}={given[key]}; the body has max_positions={room}.")
     resolved = given | resolve(name, preset, changes, "make_objective")
     read, device = store.read_by(encoder.config.kind), next(encoder.parameters()).device
