@@ -128,6 +128,10 @@ def test_ahead_is_where_the_whole_interval_stays_above_the_reference(tmp_path: P
     monkeypatch.setitem(SCORES, "other", (0.6, 0.5) * 3)
     points = points_of(tmp_path, write_run(tmp_path))
     assert points["gain", "0.1"].ahead_from == points["gain", "0.2"].ahead_from == "0.1"
+    again = FIGURE + "      - {name: again, label: Again, method: seed, from: gain, of: [other, plain]}\n"
+    figure = load_figure(write_figure(tmp_path, again))
+    text = to_svg(figure, measure_figure(figure, write_run(tmp_path), {}), "demo").decode()
+    assert "Ahead of plain, the whole interval: Other, Again from 0.1 million tokens on." in text
     monkeypatch.setitem(SCORES, "other", (0.1,) * 6)
     monkeypatch.setitem(SCORES, "plain", (0.6, 0.7) * 3)
     points = points_of(tmp_path, write_run(tmp_path))

@@ -134,12 +134,15 @@ def _ahead(figure: Figure, points: Sequence[Point]) -> list[str]:
     """For each panel with gains, from where on each is above 0, in a sentence."""
     lines = []
     for panel in figure.panels:
-        words = []
+        found: dict[str, list[str]] = {}
         for series in (series for series in panel.series if series.kind == "gain"):
             own = [p for p in points if (p.panel, p.series) == (panel.name, series.name) and p.ahead_from]
             if own:
-                at = own[0].ahead_from
-                words.append(f"{series.label} {at if at == NOT_AHEAD else f'from {at} {panel.x.unit} on'}")
+                found.setdefault(own[0].ahead_from, []).append(series.label)
+        words = [
+            f"{', '.join(labels)} {at if at == NOT_AHEAD else f'from {float(at):.3g} {panel.x.unit} on'}"
+            for at, labels in found.items()
+        ]
         if words:
             lines.append(f"({panel.name}) Ahead of {reference_of(panel)}, the whole interval: {'; '.join(words)}.")
     return lines
