@@ -142,8 +142,8 @@ class Places:
 
 @dataclass(frozen=True)
 class Families(Places):
-    """The families of one rule: each a job of its own, or all ``together``. follows: what else a training's job does: ``""``,
-    ``scored``, or ``mined``, which is scored and negatives."""
+    """The families of one rule: each a job of its own, or all ``together`` and named in paths, also one alone. follows: what else
+    a training's job does: ``""``, ``scored``, or ``mined``, which is scored and negatives."""
 
     sizes: tuple[str, ...]
     families: tuple[str, ...]
@@ -158,7 +158,10 @@ class Families(Places):
         >>> Families(("nq",), ("full",), ("t5.ade", "t5.sde"), together=True).label
         't5.ade+1'
         """
-        return f"{self.families[0]}+{len(self.families) - 1}" if self.together else "{family}"
+        first, *others = self.families
+        if not self.together:
+            return "{family}"
+        return f"{first}+{len(others)}" if others else first
 
     @property
     def message(self) -> str:
@@ -168,7 +171,8 @@ class Families(Places):
     @property
     def suffix(self) -> str:
         """The end of the rule's name, where families are together, or data sets."""
-        together = re.sub(r"\W", "_", f"_together_{self.families[0]}") if self.together else ""
+        several = "_together" if len(self.families) > 1 else ""
+        together = re.sub(r"\W", "_", f"{several}_{self.families[0]}") if self.together else ""
         return together + self.others + self.seeds.suffix
 
     def files(self, patterns: Iterable[str]) -> list[str]:

@@ -259,8 +259,8 @@ def jobs_of_a_seed(plan: Plan) -> int:
 
 class SeedJobs:
     """Which rules of a run give a job several seeds (:mod:`pretrieve.workflow.joined_jobs`): those of jobs that plain
-    ``snakemake`` makes. The others, of what is only made when it is named, are then left out: Snakemake compares each file with
-    the patterns of all."""
+    ``snakemake`` makes. The others, of what is only made when it is named, are then left out, and each family has rules of its
+    own: Snakemake compares each file with the patterns of all rules whose paths begin alike up to the first wildcard."""
 
     def __init__(self, plan: Plan) -> None:
         given = plan.config.get("seeds_per_job")
@@ -272,10 +272,14 @@ class SeedJobs:
 
     def of(self, stages: Collection[str], rules: Iterable[Families]) -> Iterator[Families]:
         """The rules, once for each group of seeds."""
-        asked = [(subject, place) for stage, subject, place in self._asked if stage in stages]
+        asked = {(subject, place) for stage, subject, place in self._asked if stage in stages}
         for rule in rules:
-            if not self._several or any(family in rule.families and place in rule.places for family, place in asked):
-                yield from (replace(rule, seeds=seeds) for seeds in self.groups)
+            parts = [rule]
+            if self._several:
+                ours = [one for one in rule.families if any((one, place) in asked for place in rule.places)]
+                alone = [replace(rule, families=(family,), together=True) for family in ours]
+                parts = [rule] * bool(ours) if rule.together else alone
+            yield from (replace(part, seeds=seeds) for part in parts for seeds in self.groups)
 
 
 def check_run_size(plan: Plan) -> None:
