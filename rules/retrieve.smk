@@ -106,18 +106,11 @@ for mining in SEED_JOBS.of(["mine"], rules_of(sorted({*PLAN.tasks} & {*PLAN.rank
             **NEEDS["mine"].resources,
         params:
             code=stage_code("mine.py"),
-            task=folder_of("task"),
-            retrievers=MODELS.of_sizes("retrievers", mining.place, sizes),
-            stores=MODELS.of_sizes("embeddings", mining.place, sizes),
-            sizes=sizes,
-            options=mining.commands("mine", MODELS.family_options),
-            depth=config["mining_depth"],
+            words=mining.commands("mine", partial(MODELS.mining_words, sizes)),
         message:
             f"Mining negatives with {mining.message}"
         shell:
-            f"{LAUNCH} python {SCRIPTS}/mine.py"
-            " --task {params.task} --stores {params.stores} --sizes {params.sizes} --retrievers {params.retrievers}"
-            " --options {params.options} --depth {params.depth} --threads {threads} --out {output} --log {log}"
+            f"{LAUNCH} python {SCRIPTS}/mine.py {{params.words}} --threads {{threads}} --out {{output}} --log {{log}}"
 
 
 # A mean of data sets that stands in for one of a paper: the parts' metrics → one file, for every system.

@@ -226,6 +226,14 @@ class ModelRules:
         words += [word for option, files in lists.items() if files for word in (option, *files)]
         return shlex.join(words)
 
+    def mining_words(self, sizes: Sequence[str], wildcards: Any) -> str:
+        """The same of negatives alone."""
+        task, lists = wildcards.dataset, ("embeddings", "retrievers")
+        stores, retrievers = (shlex.join(self._files(kind, task, sizes, wildcards)) for kind in lists)
+        words = f"--task {shlex.quote(paths.task_dir(self.root, task))} --stores {stores} --sizes {shlex.join(sizes)}"
+        options = f"--options {self.family_options(wildcards)} --depth {self.config['mining_depth']}"
+        return f"{words} --retrievers {retrievers} {options}"
+
     def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
         patterns = self.of_sizes(kind, dataset, sizes, *ending)
         return [pattern.format(family=wildcards.family, seed=wildcards.seed) for pattern in patterns]
