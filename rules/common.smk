@@ -17,17 +17,16 @@ from pretrieve.workflow.config_checks import check_size
 from pretrieve.workflow.config_files import complete
 from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
-from pretrieve.raw.mirror import check_mirror, mirror_folder
+from pretrieve.raw.mirror import check_mirror
 from pretrieve.base.disk import check_run_folders
 from pretrieve.workflow.job_options import PUBLISHED
 from pretrieve.pretraining import objectives
-from pretrieve.pretraining.presets import resolve
 from pretrieve.workflow.job_resources import Needs
 from pretrieve.workflow.joined_jobs import alike, rules_of
 from pretrieve.workflow.rule_data import COLLECTION_FILES, TASK_KINDS, DataRules
-from pretrieve.base.finished_work import KEEP, forget_finished
+from pretrieve.base.finished_work import forget_finished
 from pretrieve.workflow.file_dates import redate_for_run
-from pretrieve.workflow.job_environment import allocator, cache_places
+from pretrieve.workflow.job_environment import job_prefix
 from pretrieve.workflow.snakemake_faults import watch_timers
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.workflow.rule_models import ENCODER_FILES, RETRIEVER_FILES, STORE_FILES, ModelRules
@@ -85,28 +84,8 @@ SEED_JOBS = SeedJobs(PLAN)
 DATA = DataRules(PLAN)
 MODELS = ModelRules(PLAN, DATA)
 TABLE_FILES = PLAN.table_files()
-PAIR_OPTIONS = resolve("pairs", None, {}, "scales", PLAN.scale["pretraining"]["options"].get("pairs"))
 
-# A job's results follow from its input and params. Where raw files come from and how often training saves change no result,
-# so they are no params: they reach the programs through the environment, and changing them runs nothing again.
-ENVIRONMENT = {
-    "PYTHONPATH": code_folder.CODE / "src",
-    "PRETRIEVE_MIRROR": mirror_folder(config) or "",
-    "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
-    "PRETRIEVE_SCHEDULER": SITE.scheduler,
-    "PRETRIEVE_GPU_SHARE": SITE.share,
-    **my_corpus.timetable_of(config),
-    # The workflow removes checkpoints, when all is there.
-    KEEP: 1,
-    **cache_places("."),
-    **allocator(),
-}
-EXPORTS = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in ENVIRONMENT.items())
-# Jobs call `python`: the one that Snakemake runs with, also where nobody has put its folder into PATH. An environment of conda or
-# a container brings its own.
-if not workflow.deployment_settings.deployment_method:
-    EXPORTS += f' PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"'
-shell.prefix(f"set -euo pipefail; export {EXPORTS}; ".replace("{", "{{").replace("}", "}}"))
+shell.prefix(job_prefix(config, SITE, own_python=not workflow.deployment_settings.deployment_method))
 
 HELP_ON_ERROR = """
 A job failed. Its log is printed above (and is in results/*/logs/). What to do:

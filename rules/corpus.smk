@@ -100,7 +100,7 @@ rule pair_statistics:
     params:
         code=stage_code("pair_statistics.py", *objectives.pair_modules()),
         store=subpath(input.store, parent=True),
-        keep=PAIR_OPTIONS["ict_keep"],
+        keep=DATA.ict_keep(),
     message:
         "Counting the pairs of {wildcards.corpus}"
     shell:

@@ -1,5 +1,7 @@
-"""Environment variables that jobs begin with. Standard library only.
+"""Environment variables that jobs begin with (:func:`job_prefix`). Standard library only.
 
+* What changes no result: where raw files come from, how often training saves, where the jobs run. A parameter of a rule would
+  run everything again when it changes.
 * Memory (:func:`allocator`). A training step on a CPU allocates and frees tensors of up to 100 MB for each layer. glibc returns
   every block above 32 MB to the system as soon as it is freed, and the system clears its pages again for the next one. Here freed
   blocks are kept for the next tensor, in huge pages where the system has them. Results do not change;
@@ -13,12 +15,43 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+from pretrieve.base.code_folder import CODE
+from pretrieve.base.finished_work import KEEP
+from pretrieve.raw.mirror import mirror_folder
+from pretrieve.workflow.cluster import Site
+from pretrieve.workflow.my_corpus import timetable_of
 
 NAME = "GLIBC_TUNABLES"
 #: Blocks up to 1 GiB come from the heap, of which nothing is returned before the process ends; huge pages.
 TUNABLES = f"glibc.malloc.mmap_threshold={1 << 30}:glibc.malloc.trim_threshold={1 << 40}:glibc.malloc.hugetlb=1"
+
+
+def job_prefix(config: Mapping[str, Any], site: Site, own_python: bool) -> str:
+    """What the shell of every job begins with, braces doubled for Snakemake. own_python: jobs call ``python``, which is then the
+    one that Snakemake runs with, also where nobody has put its folder into PATH; an environment of conda or a container brings
+    its own."""
+    variables = {
+        "PYTHONPATH": CODE / "src",
+        "PRETRIEVE_MIRROR": mirror_folder(config) or "",
+        "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
+        "PRETRIEVE_SCHEDULER": site.scheduler,
+        "PRETRIEVE_GPU_SHARE": site.share,
+        **timetable_of(config),
+        # The workflow removes checkpoints, when all is there.
+        KEEP: 1,
+        **cache_places("."),
+        **allocator(),
+    }
+    exports = " ".join(f"{name}={shlex.quote(str(value))}" for name, value in variables.items())
+    if own_python:
+        exports += f' PATH={shlex.quote(os.path.dirname(sys.executable))}:"$PATH"'
+    return f"set -euo pipefail; export {exports}; ".replace("{", "{{").replace("}", "}}")
 
 
 def allocator(environment: Mapping[str, str] = os.environ) -> dict[str, str]:

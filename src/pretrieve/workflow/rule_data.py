@@ -12,6 +12,7 @@ from pretrieve.base import paths
 from pretrieve.base.code_folder import code_file
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.corpora import readers as corpus_formats
+from pretrieve.pretraining.presets import resolve
 from pretrieve.raw import hub
 from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.plan import Plan, as_argument
@@ -82,6 +83,11 @@ class DataRules:
         """The option of tokens.py that names the given vocabulary of a corpus, or nothing."""
         given = self.plan.given_vocabulary(corpus)
         return f"--given {shlex.quote(hub.vocabulary_place(given[0]))}" if given else ""
+
+    def ict_keep(self) -> float:
+        """How often ICT leaves its sentence in the block, where pairs are counted."""
+        given = self.plan.scale["pretraining"]["options"].get("pairs")
+        return resolve("pairs", None, {}, "scales", given)["ict_keep"]
 
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
         """The format of a data set."""
