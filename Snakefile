@@ -64,7 +64,7 @@ rule all:
 
 rule encoders:
     input:
-        [f"{paths.encoder_dir(ROOT, encoder, seed)}/config.json" for encoder in config["encoders"] for seed in SEEDS],
+        lambda wildcards: [f"{paths.encoder_dir(ROOT, *one)}/config.json" for one in product(config["encoders"], SEEDS)],
     message:
         f"All encoders are there: {ROOT}/encoders"
 
