@@ -2,9 +2,9 @@
 
     PYTHONPATH=src python benchmarks/plan_time.py
 
-Dry runs in an empty folder, so that everything is planned: each scale, table 3 with up to 1,000 seeds, and 1,000 more data sets.
-Processor time, for the clock says little on a shared machine. Prints a table and writes benchmarks/results/plan_time.json.
-Minutes.
+Dry runs in an empty folder, so that everything is planned: each scale, the demo with up to 100 seeds, table 3 with up to 1,000,
+and 1,000 more data sets. Processor time, for the clock says little on a shared machine. Prints a table and writes
+benchmarks/results/plan_time.json. Minutes.
 """
 
 import json
@@ -41,9 +41,11 @@ def planned(*settings: str) -> dict[str, float]:
 
 def main() -> None:
     found = {scale: planned(f"scale={scale}") for scale in ("demo", "small", "paper")}
-    for seeds in (10, 100, 1000):
-        words = ",".join(map(str, range(1, seeds + 1)))
-        found[f"table 3, {seeds} seeds"] = planned(f"seeds=[{words}]", *ONE_TABLE)
+    cases = [("demo", (30, 100), []), ("table 3", (10, 100, 1000), ONE_TABLE)]
+    for what, numbers, settings in cases:
+        for seeds in numbers:
+            words = ",".join(map(str, range(1, seeds + 1)))
+            found[f"{what}, {seeds} seeds"] = planned(f"seeds=[{words}]", *settings)
     dataset = yaml.safe_load((ROOT / "config/datasets.yaml").read_text(encoding="utf-8"))["datasets"]["questions"]
     files = {part: str(ROOT / file) for part, file in dataset["files"].items()}
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
