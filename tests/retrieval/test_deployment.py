@@ -482,6 +482,10 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
         tmp_path / "b.jsonl",
     )
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
+    table = tmp_path / "questions.tsv"
+    table.write_text("".join(f"q{number}\t{text}\n" for number, text in enumerate(QUESTIONS)))
+    run_command(search_command, "--index", hybrid, "--file", table, "--top", 3, "--out", tmp_path / "c.jsonl")
+    assert (tmp_path / "c.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
 
     for words, said in [
         ([], "give one question, or a file"),

@@ -16,7 +16,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file
 from pretrieve.corpora.beir_documents import Ids, id_of, text_of
 from pretrieve.corpora.record_tables import JSON_LINES
-from pretrieve.raw.raw_text import Warnings, read_json_lines, read_lines
+from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
 from pretrieve.retrieval.trec_run import write_trec
 
@@ -27,7 +27,7 @@ BATCH = 256
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("question", nargs="?", default="", help="what to search for")
     required(parser, Path, index="a directory that make my-corpus or pretrieve index made")
-    parser.add_argument("--file", type=Path, help="questions, one a line; .jsonl, packed or not: _id and text")
+    parser.add_argument("--file", type=Path, help="questions, one a line; .jsonl: _id and text; .tsv: id, tab, text")
     parser.add_argument("--top", type=int, default=10, help="documents for each question")
     parser.add_argument("--out", type=Path, help="NAME.trec, NAME.trec.gz or NAME.jsonl, in place of printing")
     add_threads(parser)
@@ -64,11 +64,15 @@ def _kind(out: Path | None) -> str:
 
 def _questions(path: Path) -> list[tuple[str, str]]:
     """(id, text) of every line with a question; ids are the numbers of the lines where the file has none."""
+    warnings, questions, ids = Warnings(), [], Ids("question", path)
     if path.name.endswith(JSON_LINES):
-        warnings, questions, ids = Warnings(), [], Ids("question", path)
         for n, record in read_json_lines(path, ("_id", "text"), label=None, warnings=warnings):
             ids.take(name := id_of(record, path, n, warnings), n)
             questions.append((name, text_of(record, "text", path, n)))
+    elif path.name.removesuffix(".gz").removesuffix(".bz2").endswith(".tsv"):
+        for n, (name, text) in read_columns(path, ("id", "text"), label=None, warnings=warnings):
+            ids.take(name, n)
+            questions.append((name, text))
     else:
         questions = [(str(line.number), line.text) for line in read_lines(path, label=None) if line.text.strip()]
     if not questions:
