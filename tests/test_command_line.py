@@ -97,6 +97,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
     ("words", "said"),
     [
         ("check_config missing.yaml", "missing.yaml: no such file"),
+        ("status --results results/dmo", "results/dmo: no such folder; expected a scale's, such as results/demo"),
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
         ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),

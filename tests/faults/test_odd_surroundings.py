@@ -7,6 +7,7 @@ traceback.
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,13 @@ def test_ctrl_c_is_one_line_and_no_traceback(program):
     ask = "import os, signal\nfrom pretrieve.base.program import run_program\n"
     ended = program("-c", ask + "run_program(lambda: os.kill(os.getpid(), signal.SIGINT))")
     assert (ended.returncode, ended.stderr) == (INTERRUPTED, "interrupted\n")
+
+
+def test_the_log_of_a_job_that_is_ended_has_a_last_word(program, tmp_path: Path):
+    ask = "import os, signal\nfrom pretrieve.base.program import run_program\n"
+    ask += f"run_program(lambda: os.kill(os.getpid(), signal.SIGTERM), ['--log', {str(tmp_path / 'job.log')!r}])"
+    assert program("-c", ask).returncode == -signal.SIGTERM
+    assert (tmp_path / "job.log").read_text().splitlines()[1:] == ["ended by SIGTERM"]
 
 
 def test_a_home_that_is_not_there_is_said():
