@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
+from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.reporting.report.timing import configured, format_status
 from pretrieve.workflow.config_files import read_config
 
@@ -17,4 +18,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    print(format_status(options.results, options.tables or configured(read_config(options.config), "tables")), end="")
+    config = read_config(options.config)
+    folders = [f"results/{scale}" for scale in config["scales"]]
+    if not options.results.is_dir() and str(options.results) not in folders:
+        raise ConfigError(
+            f"--results {options.results}: no such folder; expected a scale's, such as {', '.join(folders)}"
+            f"{nearest(options.results, folders)}"
+        )
+    print(format_status(options.results, options.tables or configured(config, "tables")), end="")
