@@ -6,6 +6,7 @@ import argparse
 import importlib
 import os
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -114,6 +115,17 @@ def _open_log(words: list[str]) -> Log | None:
     return Log(path)
 
 
+def _end_with_a_word(log: Log) -> None:
+    """SIGTERM, which a scheduler sends at a job's time limit, ends the process as ever, but the log says so in its last line."""
+
+    def end(number: int, frame: object) -> None:
+        log.write(f"ended by {signal.Signals(number).name}\n")
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    signal.signal(signal.SIGTERM, end)
+
+
 def make_parser(command: ModuleType, program: str | None = None) -> argparse.ArgumentParser:
     """The parser of a module of :mod:`pretrieve.commands`: its docstring is the help, ``add_arguments`` adds the options.
     ``followed`` of what it parses: whether this process runs another command afterwards."""
@@ -189,6 +201,7 @@ def run_program(function: Callable[[], None], words: list[str] | None = None) ->
         log = _open_log(sys.argv if words is None else words)
         if log is not None:
             log.write(f"{STARTED_IN}{_process_age():.2f} s\n")
+            _end_with_a_word(log)
             sys.stdout, sys.stderr = Tee(sys.stdout, log), Tee(sys.stderr, log)
         try:
             function()
