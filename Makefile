@@ -153,9 +153,13 @@ site:
 	rm -rf build/site && mkdir -p $(SITE_SOURCE)
 	cp -r --parents README.md CONTRIBUTING.md CITATION.cff LICENSE config.yaml config profiles docs resources/questions/README.md \
 	  benchmarks src/pretrieve/schemas results/published $(SITE_SOURCE)
+	@# A page of the site is made of each table's .md, under the name that its .html has.
+	rm -f $(SITE_SOURCE)/results/published/*/*/*.html
+	sed -i 's/, \[html\]([^)]*)//' $(SITE_SOURCE)/results/published/*/README.md
 	PYTHONPATH=src $(SITE_BIN)/python -c "import pretrieve; print('# Python reference\n'); \
 	  [print(f'::: {module}.{name}\n') for name, module in pretrieve._PLACES.items()]" > $(SITE_SOURCE)/docs/api.md
-	$(SITE_BIN)/mkdocs build --strict --quiet
+	@# With --quiet it would not count warnings, and --strict say nothing of a broken link.
+	$(SITE_BIN)/mkdocs build --strict
 	@echo "the site is in build/site/html; to look at it: python3 -m http.server --directory build/site/html"
 
 lock:
