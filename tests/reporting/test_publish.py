@@ -267,7 +267,13 @@ def test_kept_scores_are_published_with_where_they_were_made(finished):
     with pytest.raises(DataError, match=r"scores.tar.xz: older than .*table9.csv. Keep the scores again"):
         publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
     os.utime(file)
+    for seed in (1, 2):
+        curve = Path(f"results/demo/encoders/bert-at50/seed{seed}/curve.csv")
+        curve.parent.mkdir(parents=True)
+        curve.write_text("step,loss\n1,2.5\n")
     target = publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
+    assert "[curves](curves) has 2 of 1 encoders" in (target / "README.md").read_text()
+    assert (target / "curves/bert-at50-seed2.csv").read_bytes() == curve.read_bytes()
     assert (target / "scores.tar.xz").read_bytes() == file.read_bytes()
     assert (
         "\n- seeds 1, 3: `1111111`, A processor\n- seed 2: `2222222`, A processor\n"

@@ -49,10 +49,11 @@ def index_page(
         links = [", ".join(f"[{e.split('.')[0]}](figures/{name}.{e})" for e in FIGURE_EXTENSIONS) for name in figures]
         blocks += ["## Figures", "\n".join(f"- {name}: {some}" for name, some in zip(figures, links, strict=True))]
     if curves:
+        encoders = len({name.rpartition("-seed")[0] for name in curves})
         blocks += [
             "## Learning curves",
-            "What pre-training looked like: step, tokens, loss and its terms, gradient norm.",
-            ", ".join(f"[{name.removesuffix('.csv')}](curves/{name})" for name in curves),
+            f"What pre-training looked like: step, tokens, loss and its terms, gradient norm. [curves](curves) has"
+            f" {len(curves)} of {encoders} encoders, `ENCODER-seedN.csv`.",
         ]
     return "\n\n".join(blocks) + "\n"
 
