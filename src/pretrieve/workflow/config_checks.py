@@ -4,6 +4,7 @@
   them, Snakemake and this project alike, would not come back.
 * :class:`Validator`: JSON Schema accepts 3.0 as a whole number; the programs here do not.
 * :func:`check_numbers`: every number is finite and within sensible bounds.
+* :func:`check_paths`: no path has a brace.
 * :func:`check_search`: the kind and the options of the index that is searched.
 * :func:`not_allowed`: the sentence about a name that is not there.
 
@@ -13,6 +14,7 @@ Standard library, yaml and jsonschema only: the workflow reads it in every job.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -183,6 +185,26 @@ def _numbers(path: str, value: Any) -> Iterator[tuple[str, int | float]]:
             yield from _numbers(f"{path}.{number}", part)
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
         yield path, value
+
+
+def check_paths(config: Mapping[str, Any]) -> None:
+    """Snakemake takes ``{word}`` in the path of an input for a wildcard, wherever the path comes from."""
+    named: dict[str, Any] = {"my_corpus": config.get("my_corpus")}
+    for name, corpus in config["corpora"].items():
+        named |= {f"corpora.{name}.{key}": corpus.get(key) for key in ("dump", "leads", "exclude", "vocabulary_file")}
+        named |= {f"corpora.{name}.files.{key}": file for key, file in (corpus.get("files") or {}).items()}
+    for name, dataset in config["datasets"].items():
+        named |= {f"datasets.{name}.files.{key}": file for key, file in dataset.get("files", {}).items()}
+    named |= {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
+    named |= {
+        f"scales.{name}.vocabulary_file": scale.get("vocabulary_file") for name, scale in config["scales"].items()
+    }
+    for where, value in named.items():
+        if isinstance(value, str) and re.search("[{}]", value):
+            raise ConfigError(
+                f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without one: "
+                "rename it, or link to it"
+            )
 
 
 def check_search(config: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -25,7 +24,7 @@ from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.references.yaml_files import Loader
-from pretrieve.workflow.config_checks import Validator, check_numbers, check_search, not_allowed
+from pretrieve.workflow.config_checks import Validator, check_numbers, check_paths, check_search, not_allowed
 from pretrieve.workflow.job_options import EXAMPLE_READERS, encoder_options, from_outside, objective_options
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
@@ -114,7 +113,7 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         raise not_allowed("scale", config["scale"], config["scales"])
     if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
         raise ConfigError(f"config: scales.{config['scale']}: no seeds; expected a list such as seeds: [1, 2, 3]")
-    _check_paths(config)
+    check_paths(config)
     for table in config["tables"]:
         if table not in set(table_names):
             raise not_allowed("tables", table, table_names)
@@ -169,26 +168,6 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         _check_cuts(name, dataset, config)
     check_recipes(config)
     check_analyses(config)
-
-
-def _check_paths(config: Mapping[str, Any]) -> None:
-    """Snakemake takes ``{word}`` in the path of an input for a wildcard, wherever the path comes from."""
-    named: dict[str, Any] = {"my_corpus": config.get("my_corpus")}
-    for name, corpus in config["corpora"].items():
-        named |= {f"corpora.{name}.{key}": corpus.get(key) for key in ("dump", "leads", "exclude", "vocabulary_file")}
-        named |= {f"corpora.{name}.files.{key}": file for key, file in (corpus.get("files") or {}).items()}
-    for name, dataset in config["datasets"].items():
-        named |= {f"datasets.{name}.files.{key}": file for key, file in dataset.get("files", {}).items()}
-    named |= {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
-    named |= {
-        f"scales.{name}.vocabulary_file": scale.get("vocabulary_file") for name, scale in config["scales"].items()
-    }
-    for where, value in named.items():
-        if isinstance(value, str) and re.search("[{}]", value):
-            raise ConfigError(
-                f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without one: "
-                "rename it, or link to it"
-            )
 
 
 def _check_means(config: Mapping[str, Any]) -> None:
