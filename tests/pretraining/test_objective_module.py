@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
@@ -86,7 +85,7 @@ def test_what_cannot_be_made(body: BodyConfig, store: TokenStore, tmp_path, voca
 
 
 def test_a_saved_encoder_is_the_same_and_knows_its_tokenizer(body: BodyConfig, tmp_path, vocabulary) -> None:
-    encoder = pretrieve.Encoder(body, np.int64(8), "cls", 1, "dot", "linear").eval()
+    encoder = pretrieve.Encoder(body, 8, "cls", 1, "dot", "linear").eval()
     torch.nn.init.normal_(encoder.projection.weight)  # as training leaves it: not what the seed draws
     pretrieve.save_encoder(tmp_path, encoder, vocabulary)
     saved = pretrieve.load(tmp_path, vocabulary).dual.document.state_dict()

@@ -78,7 +78,6 @@ def save_encoder(
 
     heads: name → what was trained beside the body; with them pre-training can continue.
     """
-    encoder.dim = given_number(encoder.dim, "dim")  # JSON holds no NumPy number
     about = {"trained_projection": True, "vocabulary_sha256": vocabulary.vocabulary_sha256(tokenizer)}
     hf_format.save_encoder(Path(directory), encoder, heads, about)
 
