@@ -108,10 +108,7 @@ def add_base(parser: argparse.ArgumentParser) -> None:
 def named_values(entries: Iterable[str], option: str) -> dict[str, str]:
     """``["train=a.tsv"]`` → ``{"train": "a.tsv"}``.
 
-    Raises
-    ------
-    ConfigError
-        for another form, or a name that appears twice.
+    Raises ConfigError for another form, or a name that appears twice.
     """
     found: dict[str, str] = {}
     for entry in entries:

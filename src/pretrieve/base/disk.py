@@ -114,17 +114,10 @@ def explained(error: Exception) -> DataError | None:
 def room_for(path: Path | str, needed: int | None = None, remove: Iterable[Path] = ()) -> Iterator[None]:
     """Write ``path`` in the block: when it fails, what is half-written is removed, and the disk's reason is said.
 
-    Parameters
-    ----------
-    needed:
-        bytes, where they are known before.
-    remove:
-        what the block writes to before it is whole; gone after any exception.
+    needed: bytes, where they are known before. remove: what the block writes to before it is whole; gone after any exception.
 
-    Raises
-    ------
-    DataError
-        when the disk is full, over quota or read-only, or nothing of this name can be there; every other exception passes.
+    Raises DataError when the disk is full, over quota or read-only, or nothing of this name can be there; every other exception
+    passes.
     """
     try:
         yield
@@ -145,10 +138,7 @@ def room_for(path: Path | str, needed: int | None = None, remove: Iterable[Path]
 def check_writable(folders: Iterable[Path | str]) -> None:
     """Find out before any work that a folder, or the one that it would be made in, can be written and has some room.
 
-    Raises
-    ------
-    DataError
-        for the first that cannot, is not a folder, or is (in) a link that leads nowhere.
+    Raises DataError for the first that cannot, is not a folder, or is (in) a link that leads nowhere.
     """
     for folder in map(Path, folders):
         for place in (folder, *folder.parents):

@@ -51,10 +51,7 @@ def whole_file(path: Path | str) -> Iterator[BinaryIO]:
 
     Parent folders are made. On an exception the temporary file is removed and what stood at ``path`` stays.
 
-    Raises
-    ------
-    DataError
-        when the disk is full or read-only (:mod:`pretrieve.base.disk`).
+    Raises DataError when the disk is full or read-only (:mod:`pretrieve.base.disk`).
     """
     path = Path(path)
     temporary = unfinished(path)

@@ -29,21 +29,12 @@ def inside(
 ) -> Path:
     """``folder / name``, where that is a place below the folder: a plain file, a folder, or nothing yet.
 
-    Parameters
-    ----------
-    what:
-        what begins the message: whose name it is.
-    room:
-        where links may lead to; the folder itself unless given.
-    taken:
-        the names that came before, which this one must not collide with: two names that differ in case (or in how Unicode
-        composes a letter) alone are one file on some disks. It is added.
+    ``what`` begins the message: whose name it is. ``room``: where links may lead to, the folder itself unless given.
+    ``taken``: the names that came before, which this one must not collide with, and it is added: two names that differ in case
+    (or in how Unicode composes a letter) alone are one file on some disks.
 
-    Raises
-    ------
-    DataError
-        for a name that is not text, is absolute, leaves the folder, also by a link, is of a device, has control characters
-        or is too long, and for one that collides.
+    Raises DataError for a name that is not text, is absolute, leaves the folder, also by a link, is of a device, has control
+    characters or is too long, and for one that collides.
     """
     folder = Path(folder)
     plain_name(name, what, taken)

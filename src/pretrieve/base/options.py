@@ -119,10 +119,7 @@ def resolve_options(
 ) -> dict[str, Any]:
     """All options of ``name``: those of the preset, then ``changes``. where: the key of the configuration, for messages.
 
-    Raises
-    ------
-    ConfigError
-        for an unknown preset or option, or a value that is not allowed.
+    Raises ConfigError for an unknown preset or option, or a value that is not allowed.
     """
     if preset not in PRESETS:
         raise ConfigError(

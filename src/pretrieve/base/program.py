@@ -244,10 +244,7 @@ def _fail(error: PretrieveError) -> NoReturn:
 def one_each(**lists: list) -> None:
     """Check that options which are read side by side have one value each for every item.
 
-    Raises
-    ------
-    ConfigError
-        naming the options and how many values each of them has.
+    Raises ConfigError naming the options and how many values each of them has.
     """
     if len({len(values) for values in lists.values()}) > 1:
         counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())

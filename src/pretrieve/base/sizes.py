@@ -23,10 +23,7 @@ UNSTATED = 64 << 30
 def factor() -> float:
     """How many times as large as usual files may be.
 
-    Raises
-    ------
-    ConfigError
-        when the variable is not a number above 0.
+    Raises ConfigError when the variable is not a number above 0.
     """
     text = os.environ.get(FACTOR) or "1"
     try:

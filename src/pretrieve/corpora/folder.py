@@ -215,10 +215,7 @@ def time_limit(what: object, size: int) -> Iterator[None]:
     """End the block when it has computed longer than a file of so many bytes may take. Threads besides the main one have no
     limit: the system's timers are the main thread's.
 
-    Raises
-    ------
-    TooSlow
-        with ``what`` in front, the seconds, and how to raise them.
+    Raises TooSlow with ``what`` in front, the seconds, and how to raise them.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
