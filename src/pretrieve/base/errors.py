@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -27,6 +27,22 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
     """
     match = difflib.get_close_matches(str(name), list(allowed), n=1, cutoff=0.5)
     return f"; did you mean '{match[0]}'?" if match else ""
+
+
+def not_allowed(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
+    """The error of a name that is none of the allowed ones, or missing (None), with the nearest of them."""
+    allowed = sorted(allowed)
+    found = f"is missing; expected one of {', '.join(allowed)}"
+    if value is not None:
+        found = f"{value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
+    return ConfigError(f"config: {key}: {found}")
+
+
+def check_names(key: str, names: Iterable[object], allowed: Collection[str]) -> None:
+    """Raise :func:`not_allowed` for the first of the ``names`` that is none of the ``allowed`` ones."""
+    for name in names:
+        if name not in allowed:
+            raise not_allowed(key, name, allowed)
 
 
 @contextmanager

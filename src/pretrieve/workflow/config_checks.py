@@ -6,7 +6,6 @@
 * :func:`check_numbers`: every number is finite and within sensible bounds.
 * :func:`check_paths`: no path has a brace.
 * :func:`check_search`: the kind and the options of the index that is searched.
-* :func:`not_allowed`: the sentence about a name that is not there.
 
 Standard library, yaml and jsonschema only: the workflow reads it in every job.
 """
@@ -15,14 +14,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 from jsonschema import Draft202012Validator, validators
 
-from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError
 from pretrieve.references.yaml_files import Loader
 
 #: The project's own configuration has about 7,000 values in ten levels.
@@ -221,12 +220,3 @@ def check_search(config: Mapping[str, Any]) -> None:
         check_index(search["index"])
     except ConfigError as error:
         raise ConfigError(f"config: scales.{config['scale']}.search.index: {error}") from None
-
-
-def not_allowed(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
-    """The error of a name that is none of the allowed ones, or missing (None), with the nearest of them."""
-    allowed = sorted(allowed)
-    found = f"is missing; expected one of {', '.join(allowed)}"
-    if value is not None:
-        found = f"{value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
-    return ConfigError(f"config: {key}: {found}")

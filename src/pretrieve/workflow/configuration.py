@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
 
@@ -17,14 +17,14 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.code_folder import package_file
-from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, check_names, nearest, not_allowed
 from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.references.yaml_files import Loader
-from pretrieve.workflow.config_checks import Validator, check_numbers, check_paths, check_search, not_allowed
+from pretrieve.workflow.config_checks import Validator, check_numbers, check_paths, check_search
 from pretrieve.workflow.job_options import EXAMPLE_READERS, encoder_options, from_outside, objective_options
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
@@ -98,7 +98,7 @@ def _rules() -> Validator:
     return Validator(yaml.load(package_file("schemas/config.schema.yaml").read_text(encoding="utf-8"), Loader))
 
 
-def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
+def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> None:
     """Check a configuration: its shape against the schema, and every name in it against what it refers to.
 
     Raises ConfigError for the first thing that is wrong, in one line.
@@ -109,24 +109,19 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
         first = [error for error in errors if error.validator in ("additionalProperties", "required")]
         raise _explain(first[0] if first else best_match(errors))
     check_numbers(config)
-    if config["scale"] not in config["scales"]:
-        raise not_allowed("scale", config["scale"], config["scales"])
+    check_names("scale", [config["scale"]], config["scales"])
     if "seeds" not in config and "seeds" not in config["scales"][config["scale"]]:
         raise ConfigError(f"config: scales.{config['scale']}: no seeds; expected a list such as seeds: [1, 2, 3]")
     check_paths(config)
-    for table in config["tables"]:
-        if table not in set(table_names):
-            raise not_allowed("tables", table, table_names)
+    check_names("tables", config["tables"], table_names)
     for name in config.get("only", ()):
         encoder, dot, recipe = name.partition(".")
-        if encoder not in {"bm25", *config["encoders"]}:
-            raise not_allowed("only", encoder, ["bm25", *config["encoders"]])
-        if dot and recipe not in config["recipes"]:
-            raise not_allowed("only", recipe, config["recipes"])
+        check_names("only", [encoder], ["bm25", *config["encoders"]])
+        if dot:
+            check_names("only", [recipe], config["recipes"])
     scale = config["scales"][config["scale"]]
     where = f"scales.{config['scale']}"
-    if scale["corpus"] not in config["corpora"]:
-        raise not_allowed(f"{where}.corpus", scale["corpus"], config["corpora"])
+    check_names(f"{where}.corpus", [scale["corpus"]], config["corpora"])
     if scale["body"]["hidden"] % scale["body"]["heads"]:
         raise ConfigError(
             f"config: {where}.body.heads: {scale['body']['heads']} does not divide hidden={scale['body']['hidden']}"
@@ -138,19 +133,14 @@ def check_config(config: Mapping[str, Any], table_names: Iterable[str]) -> None:
             )
     _check_means(config)
     for role, name in scale["roles"].items():
-        played = [*config["datasets"], *config["corpora"], *means_of(config)]
-        if name not in played:
-            raise not_allowed(f"{where}.roles.{role}", name, played)
-    for role in [] if scale.get("originals", []) == "all" else scale.get("originals", []):
-        if role not in scale["roles"]:
-            raise not_allowed(f"{where}.originals", role, scale["roles"])
+        check_names(f"{where}.roles.{role}", [name], [*config["datasets"], *config["corpora"], *means_of(config)])
+    originals = scale.get("originals", [])
+    check_names(f"{where}.originals", [] if originals == "all" else originals, scale["roles"])
     for name, dataset in config["datasets"].items():
-        if dataset["reader"] not in READERS:
-            raise not_allowed(f"datasets.{name}.reader", dataset["reader"], READERS)
+        check_names(f"datasets.{name}.reader", [dataset["reader"]], READERS)
     check_scale(config)
     check_search(config)
-    for option in sorted(set(scale["pretraining"]["options"]) - set(OPTIONS)):
-        raise not_allowed(f"{where}.pretraining.options", option, OPTIONS)
+    check_names(f"{where}.pretraining.options", sorted(scale["pretraining"]["options"]), OPTIONS)
     for name, budget in scale["pretraining"]["budgets"].items():
         if ("steps" in budget) == ("epochs" in budget):
             raise ConfigError(
@@ -182,9 +172,8 @@ def _check_means(config: Mapping[str, Any]) -> None:
                     f"config: {where}: {name!r} is in {section} too, so both would write to one path; expected "
                     "another name for the mean"
                 )
-        for part in parts:
-            if part not in datasets and part not in means:
-                raise not_allowed(where, part, [*datasets, *(other for other in means if other != name)])
+        others = [part for part in parts if part != name]
+        check_names(where, others, [*datasets, *(other for other in means if other != name)])
         waiting, seen = list(parts), set[str]()
         while waiting:
             part = waiting.pop()
@@ -232,11 +221,10 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     contrastive = not isinstance(objective, str)
     scale = config["scales"][config["scale"]]
     if encoder["body"] == "t5":
-        sizes = scale.get("t5", {})
-        if "start" not in encoder and encoder.get("layers") not in sizes:
-            raise not_allowed(f"encoders.{name}.layers", encoder.get("layers"), sizes)
-    elif encoder.get("layers", "deep") not in scale["layers"]:
-        raise not_allowed(f"encoders.{name}.layers", encoder["layers"], scale["layers"])
+        if "start" not in encoder:
+            check_names(f"encoders.{name}.layers", [encoder.get("layers")], scale.get("t5", {}))
+    else:
+        check_names(f"encoders.{name}.layers", [encoder.get("layers", "deep")], scale["layers"])
     if not set(objective) <= set(PAIR_TASKS) if contrastive else objective not in OBJECTIVES:
         raise _refuse_objective(f"encoders.{name}.objective", objective)
     if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
@@ -262,13 +250,12 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
     if objective == "none":
         if "budget" in encoder:
             raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
-    elif encoder.get("budget") not in budgets:
-        raise not_allowed(f"encoders.{name}.budget", encoder.get("budget"), budgets)
+    else:
+        check_names(f"encoders.{name}.budget", [encoder.get("budget")], budgets)
     seen, start = [name], encoder.get("start")
     while start is not None and not from_outside(start):
-        if start not in config["encoders"]:
-            allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
-            raise not_allowed(f"encoders.{seen[-1]}.start", start, allowed)
+        allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
+        check_names(f"encoders.{seen[-1]}.start", [start], allowed)
         if start in seen:
             raise ConfigError(f"{where}.start: {' → '.join([*seen, start])} is a cycle; one of them must have no start")
         for key in ("body", "layers"):
@@ -293,12 +280,10 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
         )
     trained_on = dataset.get("trained_on")
     if trained_on is not None:
-        if trained_on not in datasets:
-            raise not_allowed(f"datasets.{name}.trained_on", trained_on, datasets)
-        for size in set(dataset["sizes"]) - set(datasets[trained_on]["sizes"]):
-            raise not_allowed(f"datasets.{name}.sizes", size, datasets[trained_on]["sizes"])
-    if dataset.get("variant") not in (None, *VARIANTS):
-        raise not_allowed(f"datasets.{name}.variant", dataset["variant"], VARIANTS)
+        check_names(f"datasets.{name}.trained_on", [trained_on], datasets)
+        check_names(f"datasets.{name}.sizes", dataset["sizes"], datasets[trained_on]["sizes"])
+    if "variant" in dataset:
+        check_names(f"datasets.{name}.variant", [dataset["variant"]], VARIANTS)
     for size, share in dataset["sizes"].items():
         if trained_on is None and isinstance(share, float) and MAX_TRAIN_SHARE < share < 1:
             raise ConfigError(

@@ -25,14 +25,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.base.options import check_options
 from pretrieve.base.progress import VARIABLE
 from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.config_checks import not_allowed
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of
 from pretrieve.workflow.scales import at_scale
@@ -74,8 +73,7 @@ def _check_options(config: Mapping[str, Any]) -> None:
     are.
     """
     options, recipes = config["my_corpus_options"], at_scale(config)["recipes"]
-    if options["recipe"] not in recipes:
-        raise not_allowed("my_corpus_options.recipe", options["recipe"], recipes)
+    check_names("my_corpus_options.recipe", [options["recipe"]], recipes)
     depth, least = options["depth"], max(int(metric.partition("@")[2]) for metric in METRICS)
     if depth < least:
         raise ConfigError(

@@ -15,14 +15,13 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.base.code_folder import REFERENCES, code_file
-from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.corpora.readers import is_path, parts_of
 from pretrieve.references.cases import is_case, scored_by
 from pretrieve.references.figures import Figure, load_figures
 from pretrieve.references.tables import COLUMNS, cell_lines, load_paper, load_table
 from pretrieve.workflow import rehearsal as overrides
 from pretrieve.workflow.commands import REHEARSAL
-from pretrieve.workflow.config_checks import not_allowed
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import EXAMPLE_READERS, fits, recipe_kind
@@ -78,9 +77,7 @@ class Plan(PlanFamilies, PlanFiles):
         }
         entries = {row["name"]: row for row in _read_rows(sources)}
         plan = cls(config, tuple(names), cells, entries, load_figures(sorted(references.glob("*/figure*.yaml"))))
-        for name in config.get("figures", ()):
-            if name not in plan.figures:
-                raise not_allowed("figures", name, plan.figures)
+        check_names("figures", config.get("figures", ()), plan.figures)
         drawn = (plan.figures[name] for name in config.get("figures", ()))
         behind = (f"{figure.paper}/{table}" for figure in drawn for table in figure.published_tables())
         read = cache(load_paper)

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
-from pretrieve.workflow.config_checks import not_allowed
 from pretrieve.workflow.job_options import chain_of
 
 
@@ -17,8 +16,8 @@ def check_recipes(config: Mapping[str, Any]) -> None:
     """Check every recipe's options, and that its start, its teacher and the recipe of its negatives exist and come before it."""
     scale, name_of = config["scales"][config["scale"]], config["recipes"]
     for base, options in scale["finetuning"].items():
-        if base != "all" and base not in RECIPES:
-            raise not_allowed(f"scales.{config['scale']}.finetuning", base, RECIPES)
+        if base != "all":
+            check_names(f"scales.{config['scale']}.finetuning", [base], RECIPES)
         known = {key for recipe in (RECIPES.values() if base == "all" else [RECIPES[base]]) for key in recipe}
         if unknown := sorted(set(options) - known):
             raise ConfigError(
@@ -32,8 +31,7 @@ def check_recipes(config: Mapping[str, Any]) -> None:
             waiting = chain_of(options)
             while waiting:
                 step = waiting.pop()
-                if step not in name_of:
-                    raise not_allowed(f"recipes.{where}.options (start, negatives, teacher)", step, name_of)
+                check_names(f"recipes.{where}.options (start, negatives, teacher)", [step], name_of)
                 if step == name:
                     raise ConfigError(
                         f"config: recipes.{name}: depends on itself{' through ' if seen[1:] else ''}{', '.join(seen[1:])}."
