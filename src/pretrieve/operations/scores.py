@@ -30,7 +30,6 @@ from typing import Any
 from pretrieve.base.code_folder import code_file, package_file, version_of
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, whole_file, write_json
-from pretrieve.base.paths import cost_beside
 from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.bundle.arrived import check_form
 from pretrieve.operations.bundle.contents import (
@@ -45,6 +44,7 @@ from pretrieve.operations.bundle.contents import (
     touch,
 )
 from pretrieve.operations.bundle.jobs import Job, behind, makers
+from pretrieve.operations.bundle.results import beside
 from pretrieve.operations.bundle.unpack import by_reason
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.json_file import read_json
@@ -87,8 +87,7 @@ def records(file: str, jobs: Sequence[Job], runs: Iterable[str]) -> list[str]:
     found = dict.fromkeys([file, *(run for job in jobs for run in job.call.options.get("runs", ()) if run in runs)])
     for place in (place for job in jobs for place in job.call.makes):
         if place.endswith(".gz"):
-            beside = cost_beside(place).removesuffix("cost.json")
-            found |= dict.fromkeys(f"{beside}{name}.json" for name in ("cost", "recall", "entropy"))
+            found |= dict.fromkeys(map(str, beside(Path(place))))
         elif not place.endswith(".json"):
             found |= dict.fromkeys(f"{place}/{name}" for name in ("cost.json", "pretrieve.json", "curve.csv"))
     return list(found)
