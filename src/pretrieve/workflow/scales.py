@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pretrieve.base.errors import ConfigError, check_names
+from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.readers import READERS
 
 #: The sections that a scale may lay its own entries over.
@@ -202,8 +202,9 @@ def check_scale(config: Mapping[str, Any]) -> None:
     """
     for section, key in (("encoders", "corpus"), ("datasets", "corpus"), ("datasets", "vocabulary")):
         for name, entry in config[section].items():
-            if key in entry:
-                check_names(f"{section}.{name}.{key}", [entry[key]], config["corpora"])
+            if key in entry and entry[key] not in config["corpora"]:
+                known = ", ".join(config["corpora"])
+                raise ConfigError(f"config: {section}.{name}.{key}: {entry[key]!r} is not allowed; allowed: {known}")
     for name, entry in config["datasets"].items():
         if "corpus" in entry and not wants_corpus(config, name):
             raise ConfigError(
