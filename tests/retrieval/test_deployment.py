@@ -482,7 +482,7 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
         tmp_path / "b.jsonl",
     )
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
-    table = tmp_path / "questions.tsv"
+    table = tmp_path / "questions.TSV"
     table.write_text("".join(f"q{number}\t{text}\n" for number, text in enumerate(QUESTIONS)))
     run_command(search_command, "--index", hybrid, "--file", table, "--top", 3, "--out", tmp_path / "c.jsonl")
     assert (tmp_path / "c.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
@@ -490,6 +490,7 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
     for words, said in [
         ([], "give one question, or a file"),
         (["x", "--file", tmp_path / "questions.txt"], "give one question, or a file"),
+        (["--file", tmp_path / "questions.csv"], "questions.csv: a table; expected questions, one a line"),
         (["x", "--out", tmp_path / "a.csv"], r"ends in .trec, .trec.gz or .jsonl"),
         (["x", "--top", "0"], "depth=0"),
     ]:

@@ -15,7 +15,6 @@ from pretrieve.base.arguments import add_threads, required
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file
 from pretrieve.corpora.beir_documents import Ids, id_of, text_of
-from pretrieve.corpora.record_tables import JSON_LINES
 from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
 from pretrieve.retrieval.trec_run import write_trec
@@ -65,11 +64,16 @@ def _kind(out: Path | None) -> str:
 def _questions(path: Path) -> list[tuple[str, str]]:
     """(id, text) of every line with a question; ids are the numbers of the lines where the file has none."""
     warnings, questions, ids = Warnings(), [], Ids("question", path)
-    if path.name.endswith(JSON_LINES):
+    kind = path.name.lower().removesuffix(".gz").removesuffix(".bz2")
+    if kind.endswith(".jsonl"):
         for n, record in read_json_lines(path, ("_id", "text"), label=None, warnings=warnings):
             ids.take(name := id_of(record, path, n, warnings), n)
             questions.append((name, text_of(record, "text", path, n)))
-    elif path.name.removesuffix(".gz").removesuffix(".bz2").endswith(".tsv"):
+    elif kind.endswith((".csv", ".parquet")):
+        raise ConfigError(
+            f"--file {path}: a table; expected questions, one a line, or .jsonl or .tsv with ids: convert it."
+        )
+    elif kind.endswith(".tsv"):
         for n, (name, text) in read_columns(path, ("id", "text"), label=None, warnings=warnings):
             ids.take(name, n)
             questions.append((name, text))
