@@ -99,6 +99,8 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ("check_config missing.yaml", "missing.yaml: no such file"),
         ("status --results results/dmo", "results/dmo: no such folder; expected a scale's, such as results/demo"),
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
+        ("bundle --limit nan", "--limit nan --cores 1: expected a number of MiB above 0"),
+        ("bundle --cores 0", "--cores 0: expected a number of MiB above 0, and 1 core or more"),
         ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),
         ("task descriptions", "descriptions: is made of a corpus or open to one, and none is given"),

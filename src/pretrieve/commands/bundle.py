@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_run
+from pretrieve.base.errors import ConfigError
 from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.bundle.pack import LIMIT_MIB, pack, report
 
@@ -20,6 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> None:
+    limit, cores = arguments.limit, arguments.cores
+    if not 0 < limit < float("inf") or cores < 1:  # before the data are built, which takes minutes
+        raise ConfigError(f"--limit {limit:g} --cores {cores}: expected a number of MiB above 0, and 1 core or more.")
     out = arguments.out or Path(f"results/bundles/{arguments.scale}.tar.xz")
     asked = Asked(arguments.scale, tuple(arguments.tables), tuple(arguments.config), tuple(arguments.files))
-    print(report(pack(asked, out, arguments.cores, arguments.limit, arguments.answers), out))
+    print(report(pack(asked, out, cores, limit, arguments.answers), out))
