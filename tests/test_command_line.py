@@ -98,6 +98,10 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
     [
         ("check_config missing.yaml", "missing.yaml: no such file"),
         ("status --results results/dmo", "results/dmo: no such folder; expected a scale's, such as results/demo"),
+        (
+            "status --results results/demo --tables condenser/tabl5",
+            "condenser/tabl5: no such table of the configuration",
+        ),
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
         ("bundle --limit nan", "--limit nan --cores 1: expected a number of MiB above 0"),
         ("bundle --cores 0", "--cores 0: expected a number of MiB above 0, and 1 core or more"),

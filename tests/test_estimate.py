@@ -120,6 +120,8 @@ def test_rates_go_to_a_file_and_back(tmp_path: Path) -> None:
         (tmp_path / "bad.json").write_text(json.dumps(values))
         with pytest.raises(DataError, match=r"bad\.json: .* --measure FILE"):
             read_rates(tmp_path / "bad.json")
+    with pytest.raises(DataError, match="missing or not known: speed; expected"):
+        read_rates(tmp_path / "bad.json")
     with pytest.raises(DataError, match=r"none\.json"):
         read_rates(tmp_path / "none.json")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.reporting.report.timing import configured, format_status
+from pretrieve.base.paths import table_file
+from pretrieve.reporting.report.timing import configured, format_status, split_name
 from pretrieve.workflow.config_files import read_config
 
 
@@ -25,4 +26,10 @@ def main(options: argparse.Namespace) -> None:
             f"--results {options.results}: no such folder; expected a scale's, such as {', '.join(folders)}"
             f"{nearest(options.results, folders)}"
         )
-    print(format_status(options.results, options.tables or configured(config, "tables")), end="")
+    tables = configured(config, "tables")
+    for name in options.tables or ():
+        if name not in tables and not Path(table_file(str(options.results), *split_name(name))).is_file():
+            raise ConfigError(
+                f"--tables {name}: no such table of the configuration or in the folder{nearest(name, tables)}"
+            )
+    print(format_status(options.results, options.tables or tables), end="")

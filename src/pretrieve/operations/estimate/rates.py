@@ -65,6 +65,8 @@ def read_rates(path: Path) -> Rates:
     """
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
+        if other := {field.name for field in fields(Rates)} ^ {*values}:
+            raise ValueError(f"fields that are missing or not known: {', '.join(sorted(other))}")
         rates = Rates(**values)
         if any(not getattr(rates, field.name) > 0 for field in fields(Rates) if field.type == "float"):
             raise ValueError("a rate is not above 0")
