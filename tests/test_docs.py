@@ -16,8 +16,6 @@ import yaml
 
 from pretrieve.operations.publish.publish import publish_again
 from pretrieve.reporting.claims.verdicts import VERDICTS
-from pretrieve.workflow.config_files import read_config
-from pretrieve.workflow.scales import at_scale
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
@@ -134,8 +132,7 @@ def test_the_pages_of_results_are_those_of_the_newest_demo(tmp_path: Path) -> No
     (tmp_path / "README.md").write_text(README, encoding="utf-8")
     for name in ("references", "results"):
         (tmp_path / name).symlink_to(ROOT / name)
-    config = read_config(ROOT / "config.yaml")
-    publish_again(tmp_path, "demo", at_scale({**config, "scale": "demo"})["figures"])
+    publish_again(tmp_path, "demo")
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == README
     assert (tmp_path / "docs/results.md").read_text(encoding="utf-8") == (ROOT / "docs/results.md").read_text("utf-8")
 

@@ -168,11 +168,13 @@ def test_pages_are_written_again_from_a_publication(finished):
     for name in pages:
         Path(name).write_text(f"{BEGIN}\n{END}\n")
     shutil.rmtree("results/demo")
-    (target / "config.yaml").write_text(yaml.safe_dump({"tables": [*TABLES, "tiny/table8"]}))
+    (target / "config.yaml").write_text(
+        yaml.safe_dump({"tables": [*TABLES, "tiny/table8"], "figures": ["tiny/figure1", "tiny/figure2"]})
+    )
     Path("references").mkdir(exist_ok=True)
     Path("references/claims.yaml").write_text(yaml.safe_dump({"claims": [OTHER_WORDS]}))
     before = {path: path.read_bytes() for path in target.rglob("*") if path.is_file()}
-    assert publish_again(Path("."), "demo", ["tiny/figure1", "tiny/figure2"], ("a", "b")) == target
+    assert publish_again(Path("."), "demo", ("a", "b")) == target
     assert Path("docs/results.md").read_text() == pages["docs/results.md"]
     section = (
         pages["README.md"].partition(BEGIN)[2].partition(END)[0].replace("BM-25 minus \\| ours.", "Other words.", 1)
@@ -180,7 +182,7 @@ def test_pages_are_written_again_from_a_publication(finished):
     assert section in Path("README.md").read_text() and "Other words." in section
     assert {path: path.read_bytes() for path in target.rglob("*") if path.is_file()} == before
     with pytest.raises(DataError, match="no publication of the scale small"):
-        publish_again(Path("."), "small", [])
+        publish_again(Path("."), "small")
     for name in (
         "report.html",
         "claims.md",
@@ -190,7 +192,7 @@ def test_pages_are_written_again_from_a_publication(finished):
     ):
         (target / name).rename("kept")
         with pytest.raises(DataError, match=rf"{name}: no such file, .* git checkout -- "):
-            publish_again(Path("."), "demo", ["tiny/figure1"], ("a", "b"))
+            publish_again(Path("."), "demo", ("a", "b"))
         Path("kept").rename(target / name)
 
 
@@ -272,7 +274,7 @@ def test_kept_scores_are_published_with_where_they_were_made(finished):
         curve.parent.mkdir(parents=True)
         curve.write_text("step,loss\n1,2.5\n")
     target = publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", claims=())
-    assert "[curves](curves) has 2 of 1 encoders" in (target / "README.md").read_text()
+    assert "[curves](curves) has 2 files of 1 encoders" in (target / "README.md").read_text()
     assert (target / "curves/bert-at50-seed2.csv").read_bytes() == curve.read_bytes()
     assert (target / "scores.tar.xz").read_bytes() == file.read_bytes()
     assert (

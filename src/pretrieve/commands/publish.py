@@ -38,13 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     config = read_config(options.config)
+    claims = None if options.readme is None else HEADLINES if options.readme else ()
+    if options.again:
+        print(f"pages of {publish_again(options.repository, options.scale, claims)} are written again.")
+        return
     figures = options.figures
     if figures is None:
         figures = at_scale({**config, "scale": options.scale}).get("figures", [])
-    claims = None if options.readme is None else HEADLINES if options.readme else ()
-    if options.again:
-        print(f"pages of {publish_again(options.repository, options.scale, figures, claims)} are written again.")
-        return
     target = publish(
         Path("results", options.scale),
         options.tables or configured(config, "tables"),

@@ -53,7 +53,7 @@ def index_page(
         blocks += [
             "## Learning curves",
             f"What pre-training looked like: step, tokens, loss and its terms, gradient norm. [curves](curves) has"
-            f" {len(curves)} of {encoders} encoders, `ENCODER-seedN.csv`.",
+            f" {len(curves)} files of {encoders} encoders: `ENCODER-seedN.csv`.",
         ]
     return "\n\n".join(blocks) + "\n"
 

@@ -155,10 +155,10 @@ def _write_pages(pages: Mapping[Path, str]) -> None:
         write_text(page, content)
 
 
-def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: Sequence[str] | None = None) -> Path:
+def publish_again(repository: Path, scale: str, claims: Sequence[str] | None = None) -> Path:
     """Write the pages about the newest publication of ``scale`` again, from its files: for words that have changed since. The
-    publication stays as it is. What is compared is said in the words that ``references/claims.yaml`` has now. ``figures`` that
-    it does not have are not shown; ``claims`` as for :func:`publish`. Returns the publication.
+    publication stays as it is. What is compared is said in the words that ``references/claims.yaml`` has now; ``claims`` as for
+    :func:`publish`. Returns the publication.
 
     Raises DataError when there is none, or one of its files is missing or has another form than today's.
     """
@@ -169,7 +169,9 @@ def publish_again(repository: Path, scale: str, figures: Sequence[str], claims: 
     config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
     _there(root / name for name in ("README.md", *LEDGER))
     tables = _whole(configured(config, "tables"), lambda name: [table_of(root, name, kind) for kind in EXTENSIONS])
-    figures = _whole(figures, lambda name: [root / f"figures/{name}.{kind}" for kind in FIGURE_EXTENSIONS])
+    figures = _whole(
+        config.get("figures", []), lambda name: [root / f"figures/{name}.{kind}" for kind in FIGURE_EXTENSIONS]
+    )
     words = {claim.name: claim.estimand for claim in load_claims(repository / "references/claims.yaml")}
     headlines = [
         one._replace(finding=one.finding._replace(estimand=words.get(one.finding.id, one.finding.estimand)))
