@@ -169,6 +169,7 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
             "a.csv: no column of texts among 'q', 'r'; expected one of text, .*: --columns text=NAME of .*columns: {text: NAME}",
         ),
         ("a.csv", b"", "a.csv: no column of texts among none"),
+        ("a.csv", b"text,title,text\na,b,c\n", "a.csv: line 1: 2 columns are named 'text'; expected one."),
         ("a.csv", b"id,text\n", "a.csv: no row; expected a document in each"),
         (
             "a.csv",

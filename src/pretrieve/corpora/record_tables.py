@@ -178,6 +178,10 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
     columns = list(map(_unquoted, fields)) if plain else fields
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
+        if twice := next((name for name in names if columns.count(name) > 1), ""):
+            raise DataError(
+                f"{path}: line 1: {columns.count(twice)} columns are named {twice!r}; expected one. Rename the others."
+            )
         at = [columns.index(name) for name in names]
         form = Form(separator, header=True, quoted=not plain)
         try:
