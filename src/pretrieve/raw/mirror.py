@@ -37,9 +37,13 @@ class Candidate:
             return int.from_bytes(stream.read(4), "little") == size % (1 << 32)
 
 
+#: The environment variable that tells jobs the folder.
+MIRROR = "PRETRIEVE_MIRROR"
+
+
 def mirror_folder(config: Mapping[str, Any], given: Path | None = None) -> Path | None:
     """The folder that is asked first: the one that a program was given, else the configuration's, else the environment's."""
-    found = given or config.get("mirror") or os.environ.get("PRETRIEVE_MIRROR")
+    found = given or config.get("mirror") or os.environ.get(MIRROR)
     return Path(found) if found else None
 
 
@@ -48,7 +52,7 @@ def check_mirror(config: Mapping[str, Any]) -> None:
     mirror = mirror_folder(config)
     if mirror is not None and not mirror.is_dir():
         raise ConfigError(
-            f"config: mirror, --mirror or PRETRIEVE_MIRROR: {mirror} is no folder; expected one with raw files, or none."
+            f"config: mirror, --mirror or {MIRROR}: {mirror} is no folder; expected one with raw files, or none."
         )
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.finished_work import KEEP
-from pretrieve.raw.mirror import mirror_folder
+from pretrieve.raw.mirror import MIRROR, mirror_folder
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.my_corpus import timetable_of
 
@@ -38,7 +38,7 @@ def job_prefix(config: Mapping[str, Any], site: Site, own_python: bool) -> str:
     its own."""
     variables = {
         "PYTHONPATH": CODE / "src",
-        "PRETRIEVE_MIRROR": mirror_folder(config) or "",
+        MIRROR: mirror_folder(config) or "",
         "PRETRIEVE_CHECKPOINT_SECONDS": config.get("checkpoint_seconds", 60),
         "PRETRIEVE_SCHEDULER": site.scheduler,
         "PRETRIEVE_GPU_SHARE": site.share,
