@@ -227,12 +227,13 @@ class ModelRules:
         return shlex.join(words)
 
     def mining_words(self, sizes: Sequence[str], wildcards: Any) -> str:
-        """The same of negatives alone."""
-        task, lists = wildcards.dataset, ("embeddings", "retrievers")
-        stores, retrievers = (shlex.join(self._files(kind, task, sizes, wildcards)) for kind in lists)
-        words = f"--task {shlex.quote(paths.task_dir(self.root, task))} --stores {stores} --sizes {shlex.join(sizes)}"
-        options = f"--options {self.family_options(wildcards)} --depth {self.config['mining_depth']}"
-        return f"{words} --retrievers {retrievers} {options}"
+        """The same for ``mine.py``, which makes negatives alone."""
+        task = wildcards.dataset
+        words = ["--task", paths.task_dir(self.root, task), "--sizes", *sizes]
+        words += ["--depth", str(self.config["mining_depth"])]
+        for option, kind in (("--stores", "embeddings"), ("--retrievers", "retrievers")):
+            words += [option, *self._files(kind, task, sizes, wildcards)]
+        return f"{shlex.join(words)} --options {self.family_options(wildcards)}"
 
     def _files(self, kind: str, dataset: str, sizes: Sequence[str], wildcards: Any, *ending: str) -> list[str]:
         patterns = self.of_sizes(kind, dataset, sizes, *ending)

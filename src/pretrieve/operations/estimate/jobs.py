@@ -277,8 +277,10 @@ class SeedJobs:
             parts = [rule]
             if self._several:
                 ours = [one for one in rule.families if any((one, place) in asked for place in rule.places)]
-                alone = [replace(rule, families=(family,), together=True) for family in ours]
-                parts = [rule] * bool(ours) if rule.together else alone
+                if not ours:
+                    continue
+                if not rule.together:
+                    parts = [replace(rule, families=(family,), together=True) for family in ours]
             yield from (replace(part, seeds=seeds) for part in parts for seeds in self.groups)
 
 
