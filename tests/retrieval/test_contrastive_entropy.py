@@ -71,11 +71,14 @@ def test_of_a_document_its_best_window_counts(tmp_path: Path) -> None:
     assert found == pytest.approx(math.log1p(rest / math.exp(best[5])), rel=1e-5)
 
 
-def test_it_joins_the_record_of_its_run(tmp_path: Path) -> None:
-    run, record = tmp_path / "seed1.trec.gz", {"metrics": {}, "chance": {}, "per_query": {}}
+@pytest.mark.parametrize("name", ["seed1.trec.gz", "by-hand.trec", "run.txt"])
+def test_it_joins_the_record_of_its_run(tmp_path: Path, name: str) -> None:
+    run, record = tmp_path / name, {"metrics": {}, "chance": {}, "per_query": {}}
+    run.write_text("p Q0 d3 1 0.5 t\n")
     add_entropy(record, run)
     assert record == {"metrics": {}, "chance": {}, "per_query": {}}, "BM25 has none"
     write_entropy(run, {"p": (2.0, math.log(257)), "q": (4.0, math.log(3))})
+    assert run.read_text() == "p Q0 d3 1 0.5 t\n"
     add_entropy(record, run)
     assert record["metrics"] == {METRIC: 3.0} and record["per_query"] == {METRIC: {"p": 2.0, "q": 4.0}}
     assert record["chance"][METRIC] == pytest.approx((math.log(257) + math.log(3)) / 2)

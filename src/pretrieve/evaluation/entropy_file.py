@@ -7,6 +7,7 @@ too. So the search writes them, and the evaluation adds them to the run's record
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +20,8 @@ METRIC = "contrastive_entropy"
 
 def entropy_file(run: Path) -> Path:
     """The file of the entropies of a run's system, next to the run: a run alone does not have the scores."""
-    return run.with_name(run.name.replace(".trec.gz", ".entropy.json"))
+    # Of any name: never the run itself, which would be overwritten.
+    return run.with_name(re.sub(r"(\.trec)?(\.gz)?$", ".entropy.json", run.name, count=1))
 
 
 def write_entropy(run: Path, found: Mapping[str, tuple[float, float]]) -> None:
