@@ -168,7 +168,8 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
             b"q,r\n1,2\n",
             "a.csv: no column of texts among 'q', 'r'; expected one of text, .*: --columns text=NAME of .*columns: {text: NAME}",
         ),
-        ("a.csv", b"", "a.csv: no column of texts among none"),
+        ("a.csv", b"", "a.csv: no names of columns in line 1; expected one of text"),
+        ("a.tsv", b"\nid\ttext\n", "a.tsv: no names of columns in line 1; expected one of text"),
         ("a.csv", b"text,title,text\na,b,c\n", "a.csv: line 1: 2 columns are named 'text'; expected one."),
         ("a.csv", b"id,text\n", "a.csv: no row; expected a document in each"),
         (
@@ -195,7 +196,7 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
             b'{"text": ["a", "b"]}',
             r"a.jsonl: line 1: column 'text' is list \"\['a', 'b'\]\"; expected a text or a number",
         ),
-        ("a.jsonl", b"", "a.jsonl: no column of texts among none"),
+        ("a.jsonl", b"", "a.jsonl: no names of columns in line 1; expected one of text"),
         ("a.parquet", b"PAR1 no table PAR1", "a.parquet: not a readable Parquet file"),
     ],
 )

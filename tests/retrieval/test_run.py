@@ -138,10 +138,12 @@ def test_damaged_and_missing_files_are_named(tmp_path):
     data = bytearray(path.read_bytes())
     data[20:400] = b"\xff" * 380
     path.write_bytes(data)
-    with pytest.raises(DataError, match="damaged after line 0: Error -3"):
+    with pytest.raises(DataError, match="cannot be read: Error -3"):
         read_trec(path)
     with pytest.raises(DataError, match="no such file"):
         read_trec(tmp_path / "none.trec")
+    with pytest.raises(DataError, match="cannot be read: .*Is a directory"):
+        read_trec(tmp_path)
 
 
 def test_what_trec_cannot_hold_is_refused_and_leaves_the_old_file(tmp_path):

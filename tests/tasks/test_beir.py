@@ -126,7 +126,7 @@ DOCUMENT = b'{"_id": "2", "text": "x"}\n'
         (spoil("corpus.jsonl", b'{"_id": "\xe9", "text": "x"}\n'), "corpus.jsonl: line 1, byte 10: 0xe9 is not UTF-8"),
         (spoil("corpus.jsonl", b"x" * (17 << 20)), "corpus.jsonl: line 1: at least .* bytes; expected at most 16,777,216"),
         (spoil("corpus.jsonl", DOCUMENT), "qrels/train.tsv: line 2: qrels name document 'MED-1', which is not among the 1"),
-        (spoil("queries.jsonl", b'{"_id": "q9", "text": "x"}\n'), "qrels/train.tsv: line 2: qrels name query 'q1', which is not"),
+        (spoil("queries.jsonl", b'{"_id": "q9", "text": "x"}\n'), "line 2: qrels name query 'q1', which is not there, nor"),
         (spoil("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2), "queries.jsonl: line 2: query id 'q1' was used before"),
         (spoil("qrels/test.tsv", b"q2\t3\n"), "qrels/test.tsv: line 1: 2 fields; expected 3, .*'query-id', 'corpus-id', 'score'"),
         (spoil("qrels/test.tsv", b"q2\t3\t1\t0\n"), "qrels/test.tsv: line 1: 4 fields; expected 3"),

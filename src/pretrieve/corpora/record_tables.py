@@ -318,8 +318,8 @@ def _find(path: str, columns: Sequence[str], given: Mapping[str, str]) -> dict[s
             found[what] = lower[name]
     if "text" not in found:
         raise DataError(
-            f"{path}: no column of texts among {_listed(columns)}; expected one of "
-            f"{', '.join(NAMES['text'])}, or its name: --columns text=NAME of make-corpus, "
+            f"{path}: no {f'column of texts among {_listed(columns)}' if any(columns) else 'names of columns in line 1'}; "
+            f"expected one of {', '.join(NAMES['text'])}, or its name: --columns text=NAME of make-corpus, "
             f"my_corpus_options={{columns: {{text: NAME}}}} of a run."
         )
     if json_lines:

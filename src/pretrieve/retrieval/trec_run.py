@@ -250,7 +250,8 @@ def _read_lines(path: Path) -> Run:
         raise DataError(f"{path}: no such file, expected a TREC run.") from None
     except DAMAGED_TEXT as error:
         raise DataError(
-            f"{path}: damaged after line {number}: {error}. Expected UTF-8 text (gzip for .gz); write the run again."
+            f"{path}: {f'damaged after line {number}' if number else 'cannot be read'}: {error}. Expected "
+            "UTF-8 text (gzip for .gz); write the run again."
         ) from error
     return Run(
         list(hits),

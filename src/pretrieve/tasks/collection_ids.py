@@ -158,8 +158,10 @@ class CollectionIds:
             _, name, place = unknown[0]
             more = f" (and {len(unknown) - 1} more such rows)" if len(unknown) > 1 else ""
             raise DataError(
-                f"{place} name {self.kind} {name!r}, which is not among the {len(self._ids):,} that were read{more}; do "
-                "these files belong together?"
+                # Readers omit queries that nobody judges, so that none may be left.
+                f"{place} name {self.kind} {name!r}, which is not "
+                f"{f'among the {len(self._ids):,} that were read' if len(self._ids) else 'there, nor is any other of theirs'}"
+                f"{more}; do these files belong together?"
             )
 
 
