@@ -483,14 +483,17 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
     )
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
     table = tmp_path / "questions.TSV"
-    table.write_text("".join(f"q{number}\t{text}\n" for number, text in enumerate(QUESTIONS)))
+    table.write_text("qid\tQuery\n" + "".join(f"q{number}\t{text}\n" for number, text in enumerate(QUESTIONS)))
     run_command(search_command, "--index", hybrid, "--file", table, "--top", 3, "--out", tmp_path / "c.jsonl")
     assert (tmp_path / "c.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
+    assert "header, not searched for: 1, the first: " in capsys.readouterr().err
+    table.with_name("ids.txt").write_bytes(table.read_bytes())
 
     for words, said in [
         ([], "give one question, or a file"),
         (["x", "--file", tmp_path / "questions.txt"], "give one question, or a file"),
-        (["--file", tmp_path / "questions.csv"], "questions.csv: a table; expected questions, one a line"),
+        (["--file", tmp_path / "questions.csv"], "questions.csv: expected lines of one question each in a .txt"),
+        (["--file", tmp_path / "ids.txt"], "ids.txt: expected lines of one question each in a .txt"),
         (["x", "--out", tmp_path / "a.csv"], r"ends in .trec, .trec.gz or .jsonl"),
         (["x", "--top", "0"], "depth=0"),
     ]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,11 @@ from pretrieve.retrieval.trec_run import write_trec
 
 #: Questions of a file that are searched together.
 BATCH = 256
+#: Files of questions, which may be packed; the names of their columns, where a table begins with them.
+_KINDS = ("", ".txt", ".jsonl", ".tsv")
+_HEADER = re.compile(
+    r"(_?id|(q|query|question|topic)[-_ ]?id|topic)\t(text|(query|question|topic)([-_ ]?text)?)", re.IGNORECASE
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -64,23 +70,34 @@ def _kind(out: Path | None) -> str:
 def _questions(path: Path) -> list[tuple[str, str]]:
     """(id, text) of every line with a question; ids are the numbers of the lines where the file has none."""
     warnings, questions, ids = Warnings(), [], Ids("question", path)
-    kind = path.name.lower().removesuffix(".gz").removesuffix(".bz2")
-    if kind.endswith(".jsonl"):
+    kind = Path(path.name.lower().removesuffix(".gz").removesuffix(".bz2")).suffix
+    if kind == ".jsonl":
         for n, record in read_json_lines(path, ("_id", "text"), label=None, warnings=warnings):
             ids.take(name := id_of(record, path, n, warnings), n)
             questions.append((name, text_of(record, "text", path, n)))
-    elif kind.endswith((".csv", ".parquet")):
-        raise ConfigError(
-            f"--file {path}: a table; expected questions, one a line, or .jsonl or .tsv with ids: convert it."
-        )
-    elif kind.endswith(".tsv"):
+    elif kind == ".tsv":
         for n, (name, text) in read_columns(path, ("id", "text"), label=None, warnings=warnings):
+            if n == 1 and _HEADER.fullmatch(f"{name}\t{text}"):
+                warnings.add("header, not searched for", f"{path}: line 1: {name!r}, {text!r}")
+                continue
+            if not name:
+                raise DataError(
+                    f"{path}: line {n}: no id in front of {text[:60]!r}; expected an id, a tab, a question."
+                )
             ids.take(name, n)
             questions.append((name, text))
-    else:
+    elif kind in ("", ".txt"):
         questions = [(str(line.number), line.text) for line in read_lines(path, label=None) if line.text.strip()]
+    # Ids in front of the questions would be searched for, too.
+    if kind not in _KINDS or (kind in ("", ".txt") and questions and all("\t" in text for _, text in questions)):
+        raise ConfigError(
+            f"--file {path}: expected lines of one question each in a .txt, .jsonl with _id and text, or a .tsv of id, tab, "
+            "question: convert or rename it."
+        )
     if not questions:
         raise DataError(f"{path}: has no question; expected one a line.")
+    if warnings.counts:
+        print(warnings.summary(), file=sys.stderr)
     return questions
 
 
