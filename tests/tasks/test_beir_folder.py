@@ -65,12 +65,17 @@ def test_a_folder_is_looked_at(
     assert capsys.readouterr() == ("", ""), "every call of Snakemake looks at the folder, and says nothing of it"
 
 
-@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
-def test_a_file_is_there_once(folder: Path, name: str) -> None:
-    (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
+@pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv"])
+def test_a_file_is_there_once_packed_or_not(folder: Path, name: str) -> None:
+    place, packed = folder / name, folder / f"{name}.gz"
+    packed.write_bytes(gzip.compress(place.read_bytes()))
     for look in (look_at, beir_files):
-        with pytest.raises(DataError, match=rf"mine: has {name} and {name}.gz; expected one of them"):
+        with pytest.raises(
+            DataError, match=rf"{place.parent}: has {place.name} and {packed.name}; expected one of them"
+        ):
             look(folder)
+    place.unlink()
+    assert str(packed) in look_at(folder).files.values() and packed in beir_files(folder).values()
 
 
 def test_a_share_of_the_documents_decides(folder: Path) -> None:
@@ -209,7 +214,12 @@ NO_PAIRS = "no training questions, and fewer than 10 documents with texts of the
         (
             lambda f: (f / "qrels/test.tsv").rename(f / "qrels/dev.tsv"),
             {"dev"},
-            NO_PAIRS,
+            "no test questions: those of dev.tsv test",
+        ),
+        (
+            change("qrels/Dev.tsv", JUDGED),
+            {"test"},
+            r"qrels/Dev.tsv is not read; expected test.tsv, dev.tsv or train.tsv",
         ),
         (change("corpus.jsonl", SENTENCES), {"test"}, "no training questions: pairs are sentences"),
         (change("corpus.jsonl", ONE), {"test"}, NO_PAIRS),
@@ -249,6 +259,7 @@ def test_train_questions_test_where_nothing_else_does(folder: Path, count: int, 
     (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td{n}\t{1 + n % 3}\n" for n in range(count)))
     found = look_at(folder)
     assert found.has_train == bool(trains) and any(note.startswith("no test questions: ") for note in found.notes)
+    assert any(note.startswith("no questions for development: a tenth") for note in found.notes) == found.has_train
     files = {name: Path(path) for name, path in found.files.items()}
     stats = build_collection("beir", files, folder.parent / "c", {"test_share": found.test_share}).stats
     assert [stats["counts"].get(f"queries.{split}", 0) for split in ("test", "train")] == [tests, trains]

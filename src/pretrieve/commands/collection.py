@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pretrieve.base.arguments import json_object, named_values, required
 from pretrieve.base.errors import ConfigError
-from pretrieve.benchmarks.official.beir import beir_files
+from pretrieve.benchmarks.official.beir import beir_files, not_read
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.benchmarks.reading import build_collection
 
@@ -28,6 +28,8 @@ def main(args: argparse.Namespace) -> None:
         if args.reader != "beir" or files:
             raise ConfigError("--directory goes with the reader beir alone, and without --files.")
         files = beir_files(args.directory)
+        for name in not_read(args.directory):
+            print(f"warning: {args.directory}/qrels/{name} is not read; expected train.tsv, dev.tsv or test.tsv")
     collection = build_collection(args.reader, files, args.out, args.options)
     for kind, warning in collection.stats["warnings"].items():
         print(f"warning: {kind}: {warning['count']:,}, the first: {warning['first']}")

@@ -15,6 +15,7 @@ the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -31,12 +32,14 @@ from pretrieve.tasks.collection_tables import SPLITS
 from pretrieve.tasks.qrels_lines import add_judgements, read_qrels, splits_of_queries
 from pretrieve.tasks.splits import rounded, shuffled
 
+_JUDGEMENTS = re.compile(r"(train|dev|test)\.tsv(\.gz|\.bz2)?")
+
 
 def beir_files(directory: Path) -> dict[str, Path]:
     """The files of a directory in the layout, by their names in
     :data:`~pretrieve.benchmarks.readers.READERS`.
 
-    ``corpus`` and ``queries`` may be packed as ``.gz`` or ``.bz2``.
+    All may be packed as ``.gz`` or ``.bz2``.
 
     Raises DataError when a required one is missing or there twice, or there is no judgement at all.
     """
@@ -49,12 +52,18 @@ def beir_files(directory: Path) -> dict[str, Path]:
                 f"{directory / name}.jsonl: no such file (nor with .gz, .bz2); expected a directory in BEIR's layout."
             )
         files[name] = found
-    for split in SPLITS:
-        if (directory / "qrels" / f"{split}.tsv").is_file():
-            files[split] = directory / "qrels" / f"{split}.tsv"
-    if not set(SPLITS) & set(files):
-        raise DataError(f"{directory}/qrels: no train.tsv, dev.tsv or test.tsv; expected at least one.")
-    return files
+    judgements = {split: packed_file(directory / "qrels", f"{split}.tsv") for split in SPLITS}
+    if not any(judgements.values()):
+        raise DataError(
+            f"{directory}/qrels: no train.tsv, dev.tsv or test.tsv (nor with .gz, .bz2); expected at least one."
+        )
+    return files | {split: path for split, path in judgements.items() if path}
+
+
+def not_read(directory: Path) -> list[str]:
+    """The names of other files in ``qrels/``: ``validation.tsv`` is no ``dev.tsv``."""
+    names = (path.name for path in (directory / "qrels").glob("[!.]*") if path.is_file())
+    return sorted(name for name in names if not _JUDGEMENTS.fullmatch(name))
 
 
 def packed_file(directory: Path, name: str) -> Path | None:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts, has_crops, queries_of
-from pretrieve.benchmarks.official.beir import packed_file
+from pretrieve.benchmarks.official.beir import not_read, packed_file
 from pretrieve.corpora.beir_documents import Ids, id_of, read_documents, sections_of, text_of
 from pretrieve.corpora.language import language_of
 from pretrieve.corpora.sentences import sentence_spans
@@ -111,6 +111,10 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
                 f"{share:.0%} of the questions in train.tsv" if share < 1 else f"all questions in train.tsv ({usable})"
             )
             notes.append(f"no test questions: {what} test, and do not train")
+        elif "test" not in qrels:
+            notes.append("no test questions: those of dev.tsv test")
+        if share < 1 and "train" in qrels and not {"dev", "test"} <= qrels.keys():
+            notes.append("no questions for development: a tenth of those in train.tsv")
         files |= {"queries": str(queries)} | {split: str(path) for split, path in qrels.items()}
     pairs = _pairs_of(documents)
     if queries is None:
@@ -150,7 +154,8 @@ def _language_note(found: str, share: float, code: str) -> str:
 
 def _judgements(directory: Path, notes: list[str]) -> dict[str, Path]:
     """Split → its file, where there is one with a line in it."""
-    found = {split: path for split in PRECEDENCE if (path := directory / f"qrels/{split}.tsv").is_file()}
+    notes += [f"qrels/{name} is not read; expected test.tsv, dev.tsv or train.tsv" for name in not_read(directory)]
+    found = {split: path for split in PRECEDENCE if (path := packed_file(directory / "qrels", f"{split}.tsv"))}
     for split, path in list(found.items()):
         lines = (line.text for line in read_lines(path, label=None))
         if all(not line.strip() or tuple(line.split("\t")) == BEIR_COLUMNS for line in lines):
