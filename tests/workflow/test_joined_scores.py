@@ -156,12 +156,14 @@ def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workf
 
 
 def test_of_a_table_of_counts_nothing_is_kept(finished: Workflow, tmp_path: Path) -> None:
-    """And publishing goes on; what another call kept does not stay."""
+    """And publishing goes on; what another call kept does not stay where it would be published, but stays elsewhere."""
     there = clone(finished, tmp_path / "counts")
-    old = there.folder / ROOT / SCORES
-    old.write_bytes(b"old")
-    printed = program(there, "keep-scores", "--scale", "demo", "--tables", "pretraining_tasks/table1").stdout
-    assert "nothing is kept" in printed and not old.exists()
+    old, own = there.folder / ROOT / SCORES, tmp_path / SCORES
+    for file, words in ((old, []), (own, ["--out", str(own)])):
+        file.write_bytes(b"old")
+        asked = ("--scale", "demo", "--tables", "pretraining_tasks/table1", *words)
+        assert "nothing is kept" in program(there, "keep-scores", *asked).stdout
+    assert own.read_bytes() == b"old" and not old.exists()
 
 
 def test_scores_of_a_former_configuration_are_not_kept_as_those_of_todays(finished: Workflow, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ def main(arguments: argparse.Namespace) -> None:
     out = arguments.out or Path(f"results/{arguments.scale}/scores.tar.xz")
     count = keep(Asked(arguments.scale, tuple(arguments.tables), tuple(arguments.config)), out)
     if not count:
+        if arguments.out is None:  # what an earlier call kept there would be published
+            out.unlink(missing_ok=True)
         print("no score of a trained system is there: nothing is kept.")
         return
     print(f"{out}: {count} scores, {out.stat().st_size / 1e6:.1f} MB")

@@ -105,8 +105,9 @@ def data_hashes(places: Iterable[str]) -> dict[str, dict[str, str]]:
 
 
 def keep(asked: Asked, out: Path) -> int:
-    """Write the scores of ``asked`` that are there to ``out``; returns how many. Without any, as of a table of counts, there is
-    no ``out``. Those that Snakemake would make again are left out, and said: arguments, code and data are those of today.
+    """Write the scores of ``asked`` that are there to ``out``; returns how many. Without any, as of a table of counts,
+    ``out`` is not written. Those that Snakemake would make again are left out, and said: arguments, code and data are those of
+    today.
     """
     plan = asked.plan()
     there = sorted(file for file in scored(asked, plan) if Path(file).is_file())
@@ -117,7 +118,6 @@ def keep(asked: Asked, out: Path) -> int:
             f"{len(old)} scores are not up to date, such as {old[0]}: not kept; run snakemake first.", file=sys.stderr
         )
     if not files:
-        out.unlink(missing_ok=True)
         return 0
     found = chains(asked, files)
     here = {"commit": version_of(code_file()).commit, "cpu": cpu_model()}
