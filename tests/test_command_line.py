@@ -107,6 +107,8 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ("bundle --cores 0", "--cores 0: expected a number of MiB above 0, and 1 core or more"),
         ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),
+        ("bm25 --negatives n.jsonl", "'n.jsonl' does not end in .jsonl.gz; expected NAME.jsonl.gz"),
+        ("retrieve --runs a.trec", "'a.trec' does not end in .trec.gz; expected NAME.trec.gz"),
         ("task descriptions", "descriptions: is made of a corpus or open to one, and none is given"),
         ('task squad --files file=f --options {"open":true}', "squad: is made of a corpus or open to one, and none is"),
         (
@@ -121,7 +123,7 @@ def test_wrong_values_are_said(words: str, said: str, monkeypatch, capsys, tmp_p
     vocabulary.save("tokenizer.json")
     Path("damaged.json").write_text("[]", encoding="utf-8")
     required = {
-        "bm25": "--task t --sizes full --runs r --outputs o --metrics mrr --index-dir i --costs c --negatives n",
+        "bm25": "--task t --sizes full --runs r --outputs o --metrics mrr --index-dir i --costs c --negatives n.jsonl.gz",
         "task": "--sizes full=all --tokenizer tokenizer.json --out t",
     }
     name, *given = words.split()

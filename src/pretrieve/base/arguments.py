@@ -27,6 +27,18 @@ def json_object(text: str) -> dict[str, Any]:
     return value
 
 
+def packed(ending: str) -> Callable[[str], Path]:
+    """The type of a file that is written, with what it cost beside it under its name without ``ending``: a name that ends
+    otherwise would be that file's own."""
+
+    def path(text: str) -> Path:
+        if not text.endswith(ending):
+            raise argparse.ArgumentTypeError(f"{text!r} does not end in {ending}; expected NAME{ending}.")
+        return Path(text)
+
+    return path
+
+
 def required(parser: argparse.ArgumentParser, kind: Callable[[str], Any], **helps: str) -> None:
     """One required option of type ``kind`` for each name; ``helps`` maps the name, with _ for -, to its help."""
     for name, text in helps.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pretrieve.base.files import write_json
@@ -17,10 +17,10 @@ from pretrieve.retrieval.trec_run import read_candidates
 from pretrieve.tasks.split_table import SplitTable
 
 
-def add_score_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of a program that scores runs; see :func:`score_options`."""
+def add_score_arguments(parser: argparse.ArgumentParser, run: Callable[[str], Path] = Path) -> None:
+    """The options of a program that scores runs; see :func:`score_options`. run: their type."""
     parser.add_argument("--task", type=Path, required=True, help="directory of a retrieval task")
-    parser.add_argument("--runs", type=Path, nargs="+", required=True)
+    parser.add_argument("--runs", type=run, nargs="+", required=True)
     parser.add_argument("--sizes", nargs="+", required=True, help="one for each run")
     parser.add_argument("--outputs", type=Path, nargs="+", required=True, help="metrics: one JSON for each run")
     parser.add_argument("--metrics", nargs="+", required=True, help="such as recall@100 mrr@10")
