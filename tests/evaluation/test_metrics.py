@@ -170,7 +170,7 @@ def test_ids_of_judgements_that_no_run_can_have_are_named():
         evaluate(RUN, {"q1": ["a"]}, ["mrr@10"])
 
 
-def test_record_and_qrels_file(tmp_path):
+def test_record_and_qrels_file(tmp_path, capsys):
     columns = {"query_id": ["q1", "q1", "q2"], "doc_id": ["a", "b", "c"], "relevance": [2, 1, 1]}
     pq.write_table(pa.table(columns), tmp_path / "qrels.parquet")
     qrels = read_qrels(tmp_path / "qrels.parquet")
@@ -185,6 +185,17 @@ def test_record_and_qrels_file(tmp_path):
         metrics_record(tmp_path / "run.trec.gz", qrels, ["q9"], 7, ["mrr"])
     with pytest.raises(DataError, match=r"run.trec.gz: none of its queries is in the qrels"):
         metrics_record(tmp_path / "run.trec.gz", {"x1": {"a": 1}}, ["x1"], 7, ["mrr"])
+    for searched in (list("abcdxyz"), ["a", "b", "07"]):
+        documents = pa.chunked_array([searched])
+        assert metrics_record(tmp_path / "run.trec.gz", qrels, ["q2"], documents, ["mrr"])["n_candidates"] == len(
+            searched
+        )
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "run.trec.gz: " in line and "are not in the corpus, such as 'c': they count as not relevant." in line
+    with pytest.raises(
+        DataError, match=r"run.trec.gz: . of its . documents are not in the corpus, such as 'a'; score it on"
+    ):
+        metrics_record(tmp_path / "run.trec.gz", qrels, ["q2"], pa.chunked_array([["07"]]), ["mrr"])
     pq.write_table(pa.table({k: v + v[:1] for k, v in columns.items()}), tmp_path / "qrels.parquet")
     with pytest.raises(DataError, match="row 3: document 'a' is judged twice"):
         read_qrels(tmp_path / "qrels.parquet")

@@ -9,11 +9,15 @@ same popular passages for every query is not beyond it.
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.evaluation.answers import TaskAnswers
@@ -69,7 +73,7 @@ def metrics_record(
     run_path: Path,
     qrels: Mapping[str, Mapping[str, int]],
     query_ids: Sequence[str],
-    candidates: int | Mapping[str, Sequence[str]],
+    candidates: int | pa.ChunkedArray | Mapping[str, Sequence[str]],
     metrics: Sequence[str],
     answers: TaskAnswers | None = None,
     conventions: Sequence[str] = (),
@@ -79,14 +83,15 @@ def metrics_record(
     Numbers are rounded to 10 decimals, so that equal runs give equal bytes on any machine. ``run`` is the path as
     given.
 
-    candidates: how many documents were searched. Where each query had its own, as in reranking, those of each query: then
-    ``n_candidates`` is the mean of their numbers, and ``candidates_per_query`` has ``min``, ``median`` and ``max``.
+    candidates: how many documents were searched, or the ids of them all, which those of the run are compared with. Where each
+    query had its own, as in reranking, those of each query: then ``n_candidates`` is the mean of their numbers, and
+    ``candidates_per_query`` has ``min``, ``median`` and ``max``.
     answers: of the task, for ``hits@k``. Queries need judgements only where another metric is asked for.
     conventions: names of :data:`pretrieve.evaluation.conventions.CONVENTIONS`; written into the record.
 
     Raises ConfigError when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of
     judgements for queries that have only answers, and DataError when a query has no judgement, which would silently count 0,
-    or no list of candidates, or the run has none of the queries.
+    or no list of candidates, or the run has none of the queries, or none of the documents; some that are none are said.
     """
     check_conventions(conventions)
     unjudged = [query_id for query_id in query_ids if query_id not in qrels]
@@ -104,6 +109,9 @@ def metrics_record(
     judged = {query_id: qrels.get(query_id, {}) for query_id in query_ids}
     run = read_trec(run_path)
     refuse_other_queries(run, judged, run_path)
+    if isinstance(candidates, pa.ChunkedArray):
+        _say_other_documents(run, candidates, run_path)
+        candidates = len(candidates)
     if "drop-identical-ids" in conventions:
         run = drop_identical_ids(run)
     scores = evaluate(run, judged, metrics, answers)
@@ -126,6 +134,17 @@ def metrics_record(
         },
     }
     return record | ({"conventions": list(conventions)} if conventions else {})
+
+
+def _say_other_documents(run: Run, searched: pa.ChunkedArray, run_path: Path) -> None:
+    """Ids that another program has changed, ``007`` to ``7``, would only lower the scores."""
+    found = pa.array(set(chain.from_iterable(run.doc_ids)), pa.string())
+    others = found.filter(pc.invert(pc.is_in(found, value_set=searched))).to_pylist()
+    if others:
+        said = f"{run_path}: {len(others):,} of its {len(found):,} documents are not in the corpus, such as '{min(others)}'"
+        if len(others) == len(found):
+            raise DataError(f"{said}; score it on its own task.")
+        print(f"{said}: they count as not relevant.", file=sys.stderr)
 
 
 def _count_as_msmarco(scores: Scores, run_path: Path, qrels: Mapping[str, Mapping[str, int]], variant: str) -> None:

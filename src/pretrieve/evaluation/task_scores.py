@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+
 from pretrieve.base.files import write_json
 from pretrieve.base.program import one_each
 from pretrieve.corpora.tables import read_table
@@ -72,12 +74,12 @@ def score_runs(
     Raises ConfigError for a metric that the task cannot be scored by, and DataError when a run and the task do not belong
     together.
     """
-    searched = read_table(task / "corpus.parquet", ["doc_id"]).num_rows
+    searched = read_table(task / "corpus.parquet", ["doc_id"])["doc_id"]
     qrels = read_qrels(task / "qrels.parquet")
     answers, splits = TaskAnswers(task), SplitTable(task / "splits.parquet")
     for run, size, output, given in zip(runs, sizes, outputs, candidates or [None] * len(runs), strict=True):
         queries = splits.needed(size)
-        pool: int | dict[str, list[str]] = searched
+        pool: pa.ChunkedArray | dict[str, list[str]] = searched
         if given is not None:
             pool = {query: [] for query in queries} | read_candidates(given)
         record = metrics_record(run, qrels, queries, pool, metrics, answers, conventions)
