@@ -36,6 +36,7 @@ def test_what_a_place_is(tmp_path: Path) -> None:
     folder = put(
         tmp_path / "f", data__b_dot_csv=TABLE, data__a_dot_csv=TABLE, README_dot_md="# About", queries_dot_jsonl="{}"
     )
+    put(folder, queries_dot_csv=TABLE, queries__test_dot_csv=TABLE, qrels_dot_tsv="q\ta\t1\n")
     put(folder, qrels__test_dot_tsv="q\ta\t1\n", _dot_hidden__c_dot_csv=TABLE)
     assert kind(folder) == ("tables", ["data/a.csv", "data/b.csv"]), "README tells of the tables"
     put(folder, corpus_dot_csv=TABLE)
@@ -76,13 +77,16 @@ def test_links_lead_to_files_of_the_folder_alone(tmp_path: Path, name: str) -> N
 
 def test_the_documents_are_written_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = put(
-        tmp_path / "texts", a_dot_md="# One\n\nText.\n\n## Part\n\nMore.", b_dot_bin="?", queries_dot_jsonl="{}"
+        tmp_path / "texts",
+        a_dot_md="# One\n\nText.\n\n## Part\n\nMore.",
+        corpus_dot_jsonl_dot_zst="?",
+        queries_dot_jsonl="{}",
     )
     out = tmp_path / "made"
 
     def made(documents: str = "files", code: str = "") -> list[str]:
         corpus, notes = converted(str(folder), out, Wanted(documents), code)
-        assert len(notes) == 1 and "passed over: 1, the first: " in notes[0] and notes[0].endswith("b.bin")
+        assert len(notes) == 1 and "passed over: 1, the first: " in notes[0] and notes[0].endswith("corpus.jsonl.zst")
         return [json.loads(line)["_id"] for line in corpus.read_text().splitlines()]
 
     assert made() == ["a.md"] and "its documents are written to" in capsys.readouterr().err

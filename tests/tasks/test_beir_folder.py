@@ -217,6 +217,11 @@ NO_PAIRS = "no training questions, and fewer than 10 documents with texts of the
             "no test questions: those of dev.tsv test",
         ),
         (
+            change("queries.tsv", "q1\tone?\n"),
+            {"test"},
+            "queries.tsv is not read; expected queries.jsonl and qrels/test.tsv",
+        ),
+        (
             change("qrels/Dev.tsv", JUDGED),
             {"test"},
             r"qrels/Dev.tsv is not read; expected test.tsv, dev.tsv or train.tsv",

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +39,9 @@ from pretrieve.raw.raw_text import Warnings
 DOCUMENTS = ("files", "sections")
 #: Names, without suffix, of texts that are about a folder's contents, not among them.
 _ABOUT = ("readme", "license", "licence", "notice", "changelog", "contributing", "dataset_card")
+
+#: Tables of questions or judgements, by their places: ``queries.csv``, and as the hub has them, ``queries/test-0.parquet``.
+ASKS = re.compile(r"(queries|qrels)(/.*)?\.(jsonl|csv|tsv|parquet)\b")
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,8 @@ def source_of(place: str) -> Source:
 
 
 def _asks(name: Path) -> bool:
-    """Whether a file has questions or judgements of BEIR's layout."""
-    return name.parts[0] == "qrels" or (len(name.parts) == 1 and name.name.startswith("queries.jsonl"))
+    """Whether a file has questions or judgements, of BEIR's layout or in a table of that name."""
+    return name.parts[0] == "qrels" or bool(ASKS.match(name.as_posix().lower()))
 
 
 def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator[Document]:
@@ -124,7 +128,8 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
 
     ``documents``: ``files``: id is the file's name within the folder, sections stand in the text under their headings.
     ``sections``: one document each, id ``name#2``, title ``Title: Heading``; for files that are longer than what a model
-    reads. A page of a PDF is a section. Files of other kinds are counted in ``warnings``, but for BEIR's own.
+    reads. A page of a PDF is a section. Files of other kinds are counted in ``warnings``, but for questions
+    and judgements.
 
     Raises ConfigError for another word, and what the reader raises.
     """
@@ -133,7 +138,7 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
     for file, article in read_files([folder], warnings):
         yield from _of_file(file.as_posix(), article, documents)
     for file in passed_over(folder, TEXTS):
-        if file.parts[0] != "qrels" and not file.name.startswith(("corpus.jsonl", "queries.jsonl")):
+        if not _asks(file):
             warnings.add(f"no {', '.join(TEXTS)} file, passed over", str(folder / file))
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts, has_crops, queries_of
 from pretrieve.benchmarks.official.beir import not_read, packed_file
+from pretrieve.corpora.any_corpus import ASKS
 from pretrieve.corpora.beir_documents import Ids, id_of, read_documents, sections_of, text_of
 from pretrieve.corpora.language import language_of
 from pretrieve.corpora.sentences import sentence_spans
@@ -94,6 +95,8 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
     files, notes = {"corpus": str(corpus)}, list[str]()
     qrels = _judgements(directory, notes)
     queries = packed_file(directory, "queries.jsonl")
+    others = {file.name for file in directory.iterdir() if ASKS.match(file.name)} - {queries.name if queries else ""}
+    notes += [f"{name} is not read; expected queries.jsonl and qrels/test.tsv" for name in sorted(others)]
     if queries is None and qrels:
         raise DataError(f"{directory}/queries.jsonl: no such file, but there is qrels/{min(qrels)}.tsv; expected both.")
     if queries is not None and not qrels:
