@@ -211,9 +211,15 @@ def test_what_is_no_question_is_refused(hybrid: Path) -> None:
             call()
 
 
-def test_a_folder_is_no_file_of_documents(tmp_path: Path) -> None:
+def test_what_is_no_file_of_documents(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=f"a folder; expected .* make-corpus {tmp_path} --out DIR/corpus.jsonl"):
         run_command(index_command, "--documents", tmp_path, "--out", tmp_path / "index")
+    twice = tmp_path / "twice.jsonl"
+    twice.write_text('{"_id": "a", "text": ""}\n\n{"_id": "b", "text": "x"}\n{"_id": "b", "text": "y"}\n')
+    with pytest.raises(
+        DataError, match="twice.jsonl: line 4: _id 'b' was used before, in line 3; expected every id once"
+    ):
+        run_command(index_command, "--documents", twice, "--out", tmp_path / "index")
 
 
 def test_hits_have_their_texts(hybrid: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, required
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.beir_documents import read_documents
+from pretrieve.corpora.beir_documents import Ids, read_documents
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.retrieval.deployed_index import load_index
@@ -46,7 +46,9 @@ def _documents(path: Path, warnings: Warnings) -> Iterator[tuple[str, str, str]]
         raise DataError(
             f"{path}: a folder; expected its corpus.jsonl, or what pretrieve make-corpus {path} --out DIR/corpus.jsonl writes."
         )
+    ids = Ids("document", path)
     for line, (doc_id, title, text) in read_documents(path, warnings):
+        ids.take(doc_id, line)
         if title.strip() or text.strip():
             yield doc_id, title, text
         else:
