@@ -115,6 +115,10 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
             'task collection --files collection=c --options {"max_documents":"3"}',
             "max_documents is '3'; expected a whole",
         ),
+        (
+            'task collection --files collection=c --options {"titel":"none"}',
+            "no option 'titel'; it has title, max_documents, test, valid_share; did you mean 'title'?",
+        ),
         ("task collection --tokenizer damaged.json", "damaged.json: not a tokenizer.json"),
     ],
 )

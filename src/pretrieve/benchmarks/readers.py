@@ -332,8 +332,8 @@ def check_options(name: str, reader: Reader, options: Mapping[str, Any]) -> None
     """Raise ConfigError for an option that the reader does not have, or a value that is not allowed."""
     for key, value in options.items():
         if key not in reader.allowed:
-            has = ", ".join(reader.allowed) or "none"
-            raise ConfigError(f"{name}: no option {key!r}; it has {has}{nearest(key, reader.allowed)}.")
+            names = reader.keys if reader is COLLECTION else reader.allowed
+            raise ConfigError(f"{name}: no option {key!r}; it has {', '.join(names) or 'none'}{nearest(key, names)}.")
         if not (allowed := reader.allowed[key]).admits(value):
             hint = nearest(value, map(str, allowed.values)) if isinstance(allowed, OneOf) else ""
             raise ConfigError(f"{name}: reader_options.{key}: {value!r} is not allowed; allowed: {allowed}{hint}")
