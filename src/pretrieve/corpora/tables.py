@@ -158,7 +158,11 @@ def _readable(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file. Build it with: snakemake {path}") from None
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{path}: not a readable Parquet file ({error}). Delete it and run snakemake again.") from error
+        raise DataError(
+            # Only the first line says what is wrong: of a column that is missing, all others follow.
+            f"{path}: not a readable Parquet file, or without a column that is needed ({(str(error).splitlines() or [''])[0]}). "
+            "Write it again; what snakemake made: delete it and run snakemake again."
+        ) from error
 
 
 def _check_columns(path: Path, wanted: Sequence[str], found: list[str]) -> None:
