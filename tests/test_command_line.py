@@ -109,6 +109,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),
         ("bm25 --negatives n.jsonl", "'n.jsonl' does not end in .jsonl.gz; expected NAME.jsonl.gz"),
         ("retrieve --runs a.trec", "'a.trec' does not end in .trec.gz; expected NAME.trec.gz"),
+        ("evaluate_model --out a.md", "'a.md' does not end in .json; expected NAME.json"),
         ("task descriptions", "descriptions: is made of a corpus or open to one, and none is given"),
         ('task squad --files file=f --options {"open":true}', "squad: is made of a corpus or open to one, and none is"),
         (

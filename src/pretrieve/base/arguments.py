@@ -27,9 +27,9 @@ def json_object(text: str) -> dict[str, Any]:
     return value
 
 
-def packed(ending: str) -> Callable[[str], Path]:
-    """The type of a file that is written, with what it cost beside it under its name without ``ending``: a name that ends
-    otherwise would be that file's own."""
+def ending_in(ending: str) -> Callable[[str], Path]:
+    """The type of a file that is written, with another one beside it that has another ending, such as what it cost: of another
+    name that one would take its place."""
 
     def path(text: str) -> Path:
         if not text.endswith(ending):

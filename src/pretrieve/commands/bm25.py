@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_threads, packed, required, required_lists
+from pretrieve.base.arguments import add_threads, ending_in, required, required_lists
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import cost_beside
 from pretrieve.corpora.language import LANGUAGES
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, default=100)
     add_threads(parser)
     required_lists(parser, Path, costs="one JSON for each run")
-    required(parser, packed(".jsonl.gz"), negatives="negatives of the queries that may train")
+    required(parser, ending_in(".jsonl.gz"), negatives="negatives of the queries that may train")
     parser.add_argument("--mining-depth", type=int, default=200)
 
 

@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from pretrieve.base.arguments import add_threads, required, required_lists
+from pretrieve.base.arguments import add_threads, ending_in, required, required_lists
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json, write_text
 from pretrieve.reporting.tables.rows import to_markdown_text
@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, model="an exported retriever, or any directory of sentence-transformers")
     required_lists(parser, str, tasks="folders, tasks of mteb such as NanoSciFactRetrieval, or NanoBEIR")
     parser.add_argument("--check", action="store_true", help="compute the numbers of folders here too, and compare")
-    parser.add_argument("--out", type=Path, help="NAME.json; NAME.md is written next to it")
+    parser.add_argument("--out", type=ending_in(".json"), help="NAME.json; NAME.md is written next to it")
     add_threads(parser)
 
 

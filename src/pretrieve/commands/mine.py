@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, json_object, packed, required, required_lists
+from pretrieve.base.arguments import add_device, ending_in, json_object, required, required_lists
 from pretrieve.base.program import one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.training.device import choose_device
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--depth", type=int, default=200)
     required(parser, json_object, options="JSON of configuration.recipe_options")
     add_device(parser)
-    required_lists(parser, packed(".jsonl.gz"), out="one file of negatives for each store")
+    required_lists(parser, ending_in(".jsonl.gz"), out="one file of negatives for each store")
 
 
 def main(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import packed, required
+from pretrieve.base.arguments import ending_in, required
 from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.retrieval.negatives import write_negatives
@@ -17,7 +17,7 @@ from pretrieve.training.cost import Cost
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, collection="directory with negatives.parquet", task="task made of it")
     parser.add_argument("--depth", type=int, default=200, help="at most this many of each query")
-    required(parser, packed(".jsonl.gz"), out="file of negatives")
+    required(parser, ending_in(".jsonl.gz"), out="file of negatives")
 
 
 def main(options: argparse.Namespace) -> None:

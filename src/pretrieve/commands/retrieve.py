@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, json_object, packed, required, required_lists
+from pretrieve.base.arguments import add_device, ending_in, json_object, required, required_lists
 from pretrieve.base.program import one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
@@ -17,10 +17,10 @@ from pretrieve.training.processes import Processes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_score_arguments(parser, packed(".trec.gz"))
+    add_score_arguments(parser, ending_in(".trec.gz"))
     required_lists(parser, Path, retrievers="one for each run", stores="directories of their vectors")
     parser.add_argument(
-        "--negatives", type=packed(".jsonl.gz"), nargs="*", default=[], help="one for each run, or none"
+        "--negatives", type=ending_in(".jsonl.gz"), nargs="*", default=[], help="one for each run, or none"
     )
     required(parser, json_object, options="JSON of configuration.recipe_options")
     parser.add_argument("--search", type=json_object, default={}, help="JSON: index, joint_candidates")
