@@ -103,6 +103,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
             "condenser/tabl5: no such table of the configuration",
         ),
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
+        ("make_corpus . --out ./corpus.jsonl", "--out corpus.jsonl: is what would be read; remove or rename it"),
         ("bundle --limit nan", "--limit nan --cores 1: expected a number of MiB above 0"),
         ("bundle --cores 0", "--cores 0: expected a number of MiB above 0, and 1 core or more"),
         ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
@@ -127,6 +128,7 @@ def test_wrong_values_are_said(words: str, said: str, monkeypatch, capsys, tmp_p
     monkeypatch.chdir(tmp_path)
     vocabulary.save("tokenizer.json")
     Path("damaged.json").write_text("[]", encoding="utf-8")
+    Path("corpus.jsonl").write_text('{"_id": "1", "text": "x"}\n', encoding="utf-8")
     required = {
         "bm25": "--task t --sizes full --runs r --outputs o --metrics mrr --index-dir i --costs c --negatives n.jsonl.gz",
         "task": "--sizes full=all --tokenizer tokenizer.json --out t",

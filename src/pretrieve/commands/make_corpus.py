@@ -37,8 +37,12 @@ def main(args: argparse.Namespace) -> None:
     for what in columns:
         if what not in NAMES:
             raise ConfigError(f"--columns: {what!r} is not allowed; allowed: {', '.join(NAMES)}{nearest(what, NAMES)}")
-    documents = documents_of(source_of(args.place), Wanted(args.documents, columns), warnings)
-    count = write_documents(args.out, documents)
+    source = source_of(args.place)
+    if args.out.resolve() in (
+        file.resolve() for file in source.files
+    ):  # of an earlier call, in place of the texts beside it
+        raise ConfigError(f"--out {args.out}: is what would be read; remove or rename it, or give another file.")
+    count = write_documents(args.out, documents_of(source, Wanted(args.documents, columns), warnings))
     for line in warnings.summary().splitlines():
         print(f"warning: {line}")
     print(f"{args.out}: {count:,} documents. Questions: queries.jsonl and qrels/test.tsv beside it.")
