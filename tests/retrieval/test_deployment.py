@@ -159,6 +159,8 @@ def test_a_model_that_cannot_be_used_is_found_before_the_documents_are_read(mode
     documents = iter([("a", "", "an anchor")])
     with pytest.raises(ConfigError, match="precision 'fp61' is not allowed"):
         pretrieve.index_documents(tmp_path / "index", documents, model, precision="fp61")
+    with pytest.raises(ConfigError, match="precision 'int8' is an encoder's; give a model"):
+        pretrieve.index_documents(tmp_path / "index", documents, precision="int8")
     assert len(list(documents)) == 1 and not list(tmp_path.iterdir())
 
 

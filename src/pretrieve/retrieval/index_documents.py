@@ -73,7 +73,7 @@ def index_documents(
     threads = given_number(threads, "threads")
     if model is not None and out.resolve() == model.resolve():
         raise ConfigError(f"{out}: is the model's own directory; give the new index another one.")
-    settings = _settings(model, kind)
+    settings = _settings(model, kind, precision)
     # Before the documents are read: what is wrong with a model is said at once.
     retriever = _load(model, precision) if settings.uses_dense and model is not None else None
     with deploying(out, settings) as building:
@@ -102,10 +102,12 @@ def _checked(documents: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, .
         yield tuple(given_texts(document, f"documents[{number}]"))
 
 
-def _settings(model: Path | None, kind: str | None) -> SearchSettings:
+def _settings(model: Path | None, kind: str | None, precision: str) -> SearchSettings:
     if model is None:
         if kind not in (None, "bm25"):
             raise ConfigError(f"kind {kind!r} needs an encoder; give a model, or leave the kind out for BM25 alone.")
+        if precision != "auto":
+            raise ConfigError(f"precision {precision!r} is an encoder's; give a model, or leave it out for BM25 alone.")
         return SearchSettings("bm25")
     if not is_deployed(model):
         return SearchSettings(kind or "hybrid", weights=EVEN)
