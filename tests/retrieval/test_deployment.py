@@ -287,7 +287,7 @@ def test_an_index_lends_model_and_settings_to_the_next(hybrid: Path, model: Path
     assert found.doc_ids == [[documents()[7][0]]] and vector.shape == (1, 16)
     before = (tmp_path / "new/documents.parquet").read_bytes()
     few.write_text(few.read_text() * 2)
-    with pytest.raises(DataError, match="occurs twice"):
+    with pytest.raises(DataError, match="few.jsonl: line 31: _id .* was used before, in line 1;"):
         run_command(index_command, "--documents", few, "--model", hybrid, "--out", tmp_path / "new")
     assert (tmp_path / "new/documents.parquet").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
