@@ -37,7 +37,7 @@ import pyarrow.compute as pc
 
 from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import whole_file, write_json
+from pretrieve.base.files import unfinished, whole_file, write_json
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.retrieval.lucene import analyzer_of, in_threads, java_alone, java_classes
 from pretrieve.retrieval.trec_run import Run
@@ -75,8 +75,9 @@ def build_index(
         raise ConfigError(
             f"{index_dir}: exists and is not a Lucene index, so it is not replaced; give a new directory."
         )
-    building = index_dir.with_name(index_dir.name + ".building")
-    old = index_dir.with_name(index_dir.name + ".old")
+    # Names that nobody gives: what has them is removed.
+    building = unfinished(index_dir)
+    old = building.with_suffix(".member")
     for leftover in (building, old):
         shutil.rmtree(leftover, ignore_errors=True)
     index_dir.parent.mkdir(parents=True, exist_ok=True)
