@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.base.errors import DataError
-from pretrieve.corpora.any_corpus import Wanted, converted, source_of
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.corpora.any_corpus import Wanted, converted, documents_of, source_of
+from pretrieve.raw.raw_text import Warnings
 
 
 def put(folder: Path, **files: str) -> Path:
@@ -110,3 +111,14 @@ def test_a_failed_reading_leaves_nothing_that_counts(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(DataError, match="line 3: no id"):
             converted(str(folder), tmp_path / "made", Wanted())
+
+
+def test_an_option_of_another_kind_is_refused(tmp_path: Path) -> None:
+    """It would do nothing."""
+    folder = put(tmp_path / "t", a_dot_csv=TABLE, b_dot_txt="Text.")
+    for name, wanted, said in (
+        ("a.csv", Wanted("sections"), "a.csv: a table, whose documents are its rows; leave documents 'sections' out"),
+        ("b.txt", Wanted(columns={"id": "x"}), "b.txt: texts, which have no columns; leave columns {'id': 'x'} out"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            documents_of(source_of(str(folder / name)), wanted, Warnings())

@@ -115,7 +115,15 @@ def _asks(name: Path) -> bool:
 
 
 def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator[Document]:
-    """The documents of a place; raises what their readers raise."""
+    """The documents of a place.
+
+    Raises ConfigError for columns of texts, or documents of a table that are no rows, and what the readers raise.
+    """
+    texts = source.kind == "texts"
+    if wanted.columns if texts else wanted.documents != DOCUMENTS[0]:
+        given = f"columns {dict(wanted.columns)}" if texts else f"documents {wanted.documents!r}"
+        what = "texts, which have no columns" if texts else "a table, whose documents are its rows"
+        raise ConfigError(f"{source.place}: {what}; leave {given} out.")
     if source.kind == "hub":
         return hub_documents(source.place, wanted.columns, warnings)
     if source.kind == "tables":
