@@ -293,6 +293,10 @@ def test_an_index_lends_model_and_settings_to_the_next(hybrid: Path, model: Path
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
     with pytest.raises(ConfigError, match="is not an earlier index"):
         run_command(index_command, "--documents", few, "--out", model)
+    inside = few.rename(tmp_path / "new/few.jsonl")
+    with pytest.raises(ConfigError, match="few.jsonl is in it and would be removed"):
+        run_command(index_command, "--documents", inside, "--out", tmp_path / "new")
+    assert inside.exists()
 
 
 @pytest.fixture

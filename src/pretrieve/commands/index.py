@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, required
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.beir_documents import Ids, read_documents
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.raw.raw_text import Warnings
@@ -31,6 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
+    if options.out.resolve() in options.documents.resolve().parents:  # the earlier index is removed as a whole
+        raise ConfigError(
+            f"--out {options.out}: {options.documents} is in it and would be removed; give a new directory."
+        )
     warnings = Warnings()
     documents = _documents(options.documents, warnings)
     more = (options.model, options.kind, options.language, options.threads, options.precision)
