@@ -3,7 +3,7 @@
 Seen to fail when: the schema is not consulted; names are not compared with what they refer to; the nearest name is left out;
 the seed or the list of tables gets into a job's options; a circle of starts is followed for ever, or a start of another shape let
 through; `only` changes what jobs make, or is not looked at; an encoder's options come before the scale's; a budget is not looked
-for.
+for; a metric of another kind of data set, or a layer that the body has not, is found by the job alone.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import pytest
 
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.evaluation import example_metrics
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.workflow import configuration
 from pretrieve.workflow.commands import DEFAULT_SCALE
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import config_hash
@@ -259,6 +261,14 @@ def test_the_repositorys_configuration(config) -> None:
             200,
             ["encoders.cocondenser: span_length of cocondenser is 200", "max_positions is 128"],
         ),
+        (
+            f"{SCALE_OPTIONS}.condenser.skip_layer",
+            2,
+            ["encoders.condenser: skip_layer of condenser is 2", "layers.deep is 2; expected less than 2"],
+        ),
+        ("datasets.questions.metrics", ["spearman"], ["questions.metrics: 'spearman' needs examples", "'squad'"]),
+        ("datasets.descriptions.metrics", ["hits@5"], ["descriptions.metrics: 'hits@5' needs questions with answers"]),
+        ("datasets.link-clicks.metrics", ["recall@5"], ["link-clicks.metrics: 'recall@5' is not allowed", "auc, mrr"]),
         ("mining_depth", 50, [".pool (from variant open-qa): 100 documents", "mining_depth is 50"]),
         (
             "recipes.dpr-hard.options",
@@ -610,3 +620,7 @@ def test_alternation() -> None:
     pattern = re.compile(alternation(["a", "a.b", "ab"]))
     assert [bool(pattern.fullmatch(name)) for name in ("a", "ab", "a.b", "axb", "")] == [True, True, True, False, False]
     assert not re.compile(alternation([])).match("anything")
+
+
+def test_the_metrics_of_examples_are_those_that_are_computed():
+    assert configuration.METRICS == example_metrics.METRICS

@@ -33,6 +33,13 @@ from pretrieve.workflow.snapshots import check_snapshots, without_snapshots
 #: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
 
+#: Kind of a task of examples → its metrics: those of :mod:`pretrieve.evaluation.example_metrics`, which loads scipy.
+METRICS = {
+    "regression": ("spearman",),
+    "triplet": ("accuracy",),
+    "classification": ("accuracy",),
+    "clicks": ("auc", "mrr", "ndcg@5", "ndcg@10"),
+}
 #: Readers with ``open: articles``.
 WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
@@ -69,7 +76,8 @@ def _explain(error: ValidationError) -> ConfigError:
         )
     if error.validator == "required":
         return ConfigError(
-            f"config: {path or 'top level'}: {error.message}; found only {', '.join(map(str, error.instance))}"
+            f"config: {path or 'top level'}: {error.message}; found only "
+            f"{', '.join(map(str, error.instance)) or 'nothing'}. A key without a value removes the project's own"
         )
     parts = error.context or [error]
     if all(part.validator in ("const", "enum") for part in parts):
@@ -155,7 +163,7 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
         _check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
         _check_dataset(name, dataset, config["datasets"])
-        _check_cuts(name, dataset, config)
+        _check_metrics(name, dataset, config)
     check_recipes(config)
     check_analyses(config)
 
@@ -240,6 +248,17 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
             f"{where}: span_length of {objective} is {span}, but scales.{config['scale']}.body.max_positions is {room}; expected "
             f"at most {room}: set scales.{config['scale']}.pretraining.options.{objective}.span_length"
         )
+    skip = 0 if contrastive else objective_options(config, name).get("skip_layer", 0)
+    if (
+        "layers" in encoder
+        and encoder["body"] == "transformer"
+        and skip >= (count := scale["layers"][encoder["layers"]])
+    ):
+        raise ConfigError(
+            f"{where}: skip_layer of {objective} is {skip}, but scales.{config['scale']}.layers.{encoder['layers']} is {count}; "
+            f"expected less than {count}: set scales.{config['scale']}.pretraining.options.{objective}.skip_layer, or the "
+            "encoder's own"
+        )
     if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
         raise ConfigError(
             f"{where}.length: {encoder['length']}; for single-text objectives only, at most body.max_positions={room}"
@@ -292,11 +311,22 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
             )
 
 
-def _check_cuts(name: str, dataset: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    """No metric may look further than the hits that are kept of a query: recall@1000 of 100 hits would be recall@100."""
-    depth = dataset.get("depth", 100)
-    for metric in () if dataset["reader"] in EXAMPLE_READERS else dataset.get("metrics", config["metrics"]):
-        if (cut := int(metric.partition("@")[2] or 0)) > depth:
+def _check_metrics(name: str, dataset: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Each metric is one of the data set's kind, and looks no further than the hits that are kept of a query: recall@1000 of
+    100 hits would be recall@100."""
+    depth, kind = dataset.get("depth", 100), EXAMPLE_READERS.get(dataset["reader"])
+    for metric in dataset.get("metrics", config["metrics"]):
+        if kind:
+            check_names(f"datasets.{name}.metrics", [metric], METRICS[kind])
+        elif metric in ("accuracy", "spearman", "auc") or (
+            metric.startswith("hits@") and not READERS[dataset["reader"]].answers
+        ):
+            what = "questions with answers to match" if metric.startswith("hits@") else "examples that are not ranked"
+            raise ConfigError(
+                f"config: datasets.{name}.metrics: {metric!r} needs {what}, which the reader {dataset['reader']!r} does not "
+                "make; expected metrics of rankings, such as recall@10, mrr@10 and ndcg@10"
+            )
+        elif (cut := int(metric.partition("@")[2] or 0)) > depth:
             raise ConfigError(
                 f"config: datasets.{name}.depth: {depth} hits of a query are kept, too few for the metric {metric!r}; expected "
                 f"at least {cut}: raise depth, or take the metric out of metrics"
