@@ -279,6 +279,8 @@ def test_with_several_seeds_the_noise_is_theirs_and_that_of_queries(run, plan, s
     for path in Path("results/demo/metrics").glob("[!b]*/*/seed1.json"):
         record = json.loads(path.read_text())
         record["metrics"] = {name: value + 0.02 for name, value in record["metrics"].items()}
+        for values in record["per_query"].values():
+            values |= {query: value + 0.02 for query, value in values.items()}
         write_json(path.with_name("seed2.json"), record)
     for path in Path("results/demo/metrics").glob("bow*/*/seed1.json"):
         shutil.copy(path, path.with_name("seed2.json"))

@@ -265,7 +265,7 @@ def write_cases(table: Table, setting: Setting) -> None:
         path = Path(setting.root, f"runs/{system}/{dataset}/seed1.trec.gz")
         write_trec(path, Run(queries, [[document]] * 3, [[1.0]] * 3), "dense")
         record = {"run_sha256": sha256_of(path), "n_queries": 3, "n_candidates": 9}
-        record["per_query"] = {"mrr@100": dict.fromkeys(queries, rank)}
+        record |= {"metrics": {"mrr@100": rank}, "per_query": {"mrr@100": dict.fromkeys(queries, rank)}}
         write_json(Path(setting.root, f"metrics/{system}/{dataset}/seed1.json"), record)
     task = Path(setting.root, f"tasks/{dataset}")
     task.mkdir(parents=True)

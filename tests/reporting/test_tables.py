@@ -304,11 +304,35 @@ def test_a_share_that_other_queries_test_is_not_compared_with_the_only_row_of_bm
     more = replace(ours, row="5% | Ours", system="ours.reqa-5pct")
     for seed in (1, 2):
         record = metrics_json({"recall@5": 5})
-        record["per_query"]["recall@5"].pop("q0")
+        record["per_query"]["recall@5"].pop("q9")
+        record["metrics"]["recall@5"] = 5 / 9
         write_json(Path(f"results/demo/metrics/ours.reqa-5pct/questions/seed{seed}.json"), record)
     cells = tuple(cell for cell in table.cells if cell.row != more.row)
     line = at(fill_table(replace(table, cells=(*cells, more)), setting), "5% | Ours", "R@5")
-    assert (line.measured, line.bm25_effect, line.bm25_p) == ("50.00", "", "")
+    assert (line.measured, line.bm25_effect, line.bm25_p) == ("55.56", "", "")
+
+
+@pytest.mark.parametrize(
+    "key, value, said",
+    [
+        (
+            "metrics",
+            {"recall@1": 0.9, "recall@5": 0.4},
+            "key metrics.recall@1 is 0.9, and the mean of its values per query 1",
+        ),
+        ("per_query", {"recall@1": {"q0": 7.5}}, "metrics.recall@1 is 1, and the mean of its values per query 7.5"),
+        ("per_query", {"recall@1": {"q0": None}}, "the mean of its values per query nan"),
+        ("per_query", {"recall@1": []}, "the mean of its values per query nan"),
+        ("per_query", None, "key per_query is None; expected an object"),
+        ("chance", "0.5", "key chance is '0.5'; expected an object"),
+        ("chance", {"recall@1": None}, "key chance.recall@1 is None; expected a number"),
+    ],
+)
+def test_scores_that_do_not_belong_together_are_refused(table, setting, key, value, said):
+    path = Path(METRICS).with_name("seed1.json")
+    write_json(path, json.loads(path.read_text()) | {key: value})
+    with pytest.raises(DataError, match=f"{path}: .*{said}"):
+        fill_table(table, setting)
 
 
 def test_a_file_that_is_not_json_is_an_error(table, setting):

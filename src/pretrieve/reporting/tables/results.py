@@ -21,6 +21,8 @@ from pretrieve.workflow.commands import command, make_it
 
 #: Metrics that are better when lower.
 LOWER_IS_BETTER = ("contrastive_entropy",)
+#: How far a metric may be from the mean of its values per query: files have ten decimals.
+ROUNDED = 1e-6
 #: Splits whose labels a recipe uses: it learns from the first, and chooses snapshots or epochs by the second.
 LABELLED = ("train", "valid")
 
@@ -246,8 +248,33 @@ class ResultFiles:
         return value
 
     def per_query(self, path: str, metric: str) -> dict[str, float] | None:
-        """Query id → value 0..1, or None when the file keeps no values per query for this metric."""
-        return self.read(path).get("per_query", {}).get(metric)
+        """Query id → value 0..1, or None when the file keeps no values per query for this metric.
+
+        Raises DataError when the metric is not their mean: one of the two is of another run.
+        """
+        values = self._part(path, "per_query").get(metric)
+        if values is None:
+            return None
+        number = self.number(path, "metrics", metric)
+        try:
+            mean = fmean(values.values())
+        except (AttributeError, TypeError, ValueError):  # no object, no numbers, nothing
+            mean = math.nan
+        if not abs(mean - number) <= ROUNDED:
+            raise DataError(
+                f"{path}: key metrics.{metric} is {number:.10g}, and the mean of its values per query {mean:.10g}; expected "
+                "the same number. Delete the file and run snakemake again."
+            )
+        return values
+
+    def _part(self, path: str, key: str) -> dict[str, Any]:
+        """An object of the file, empty where it has none. Raises DataError when it is something else."""
+        part = self.read(path).get(key, {})
+        if not isinstance(part, dict):
+            raise DataError(
+                f"{path}: key {key} is {part!r}; expected an object. Delete the file and run snakemake again."
+            )
+        return part
 
     def by_query(self, paths: Sequence[str], metric: str) -> dict[str, list[float]] | None:
         """Query id → its value with each seed, a file for each; None when a file keeps no values per query for this metric.
@@ -267,7 +294,7 @@ class ResultFiles:
 
     def chance(self, path: str, metric: str) -> float | None:
         """What guessing scores, 0..1; None when the file does not say (:mod:`pretrieve.evaluation.chance`)."""
-        return self.read(path).get("chance", {}).get(metric)
+        return self.number(path, "chance", metric) if metric in self._part(path, "chance") else None
 
     def guessed(self, paths: Sequence[str], metric: str) -> bool:
         """Whether a mean over seeds, a file for each, is known not to be beyond what guessing scores."""
