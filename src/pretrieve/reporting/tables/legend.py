@@ -61,7 +61,7 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
         )
         legend.append((levels, said))
     if any(map(is_guessed, shown)):
-        legend.append((CHANCE, "No better than guessing; such a value is compared with no other."))
+        legend.append((CHANCE, "No better than guessing; such a value has no mark, and is nowhere bold."))
     signs = {line.status for line in lines} & set(SIGNS)
     if signs:
         text = {
