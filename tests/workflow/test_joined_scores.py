@@ -22,7 +22,7 @@ from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.publish.pages import SCORES
-from pretrieve.operations.scores import MANIFEST, _place, origins, read_scores, records, scored, take
+from pretrieve.operations.scores import MANIFEST, _place, keep, origins, read_scores, records, scored, take
 from pretrieve.reporting.tables.filling import read_lines
 
 ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"
@@ -164,6 +164,13 @@ def test_of_a_table_of_counts_nothing_is_kept(finished: Workflow, tmp_path: Path
         asked = ("--scale", "demo", "--tables", "pretraining_tasks/table1", *words)
         assert "nothing is kept" in program(there, "keep-scores", *asked).stdout
     assert own.read_bytes() == b"old" and not old.exists()
+
+
+def test_what_was_kept_stays_where_nothing_that_is_asked_for_is_there(tmp_path: Path) -> None:
+    (old := tmp_path / SCORES).write_bytes(b"old")
+    with pytest.raises(DataError, match=r"metrics/.*/seed987.json: no such file, nor the other .* of seeds 987; "):
+        keep(Asked("demo", ("pretraining_tasks/table3",), ("seeds=[987]",)), old)
+    assert old.read_bytes() == b"old"
 
 
 def test_scores_of_a_former_configuration_are_not_kept_as_those_of_todays(finished: Workflow, tmp_path: Path) -> None:

@@ -108,9 +108,17 @@ def keep(asked: Asked, out: Path) -> int:
     """Write the scores of ``asked`` that are there to ``out``; returns how many. Without any, as of a table of counts,
     ``out`` is not written. Those that Snakemake would make again are left out, and said: arguments, code and data are those of
     today.
+
+    Raises DataError when all of them are missing, as with a seed that was never run.
     """
     plan = asked.plan()
-    there = sorted(file for file in scored(asked, plan) if Path(file).is_file())
+    wanted = sorted(scored(asked, plan))
+    there = [file for file in wanted if Path(file).is_file()]
+    if wanted and not there:
+        raise DataError(
+            f"{wanted[0]}: no such file, nor the other {len(wanted) - 1} scores of seeds {', '.join(map(str, plan.seeds))}; "
+            "expected at least one. Name the run's own seeds and tables, or run snakemake first."
+        )
     stale = {place for job in (remaining(asked, there) if there else ()) for place in job.call.makes}
     files = [file for file in there if file not in stale]
     if old := sorted(stale.intersection(there)):
