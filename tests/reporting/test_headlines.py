@@ -62,8 +62,8 @@ def root(tmp_path: Path) -> Path:
     ]
     write_rows(tmp_path / "claims.groups.csv", groups, Comparison)
     lines = [
-        filled(
-            Line, row=row, column=column, dataset=f"data-{column}", metric=column, queries="40", beyond_chance=beyond
+        filled(Line, row=row, column=column, dataset=f"data-{column}", metric=column, queries="40")._replace(
+            beyond_chance=beyond, status="scale-differs", measured="0.5"
         )
         for row, beyond in (("A", "yes"), ("B", "no"))
         for column in ("R@1", "R@5")
@@ -75,7 +75,9 @@ def root(tmp_path: Path) -> Path:
     ]
     (tmp_path / "tables/p").mkdir(parents=True)
     write_lines(tmp_path / "tables/p/table1.csv", lines)
-    bm25 = filled(Line, row="BM25", system="bm25.x-full", dataset="data-R@5", queries="40", unit="%")
+    bm25 = filled(
+        Line, row="BM25", system="bm25.x-full", dataset="data-R@5", queries="40", unit="%", status="scale-differs"
+    )
     write_lines(
         tmp_path / "tables/p/table2.csv",
         [

@@ -348,6 +348,13 @@ def test_csv_round_trip_and_equal_bytes(table, setting, tmp_path):
     assert read_lines(tmp_path / "a.csv") == lines
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     (tmp_path / "a.csv").write_text((tmp_path / "a.csv").read_text() + "one,two\n")
+    for change in ({"status": "mesured"}, {"measured": "nan"}, {"measured": ""}):
+        write_lines(tmp_path / "b.csv", [lines[0]._replace(**change), *lines[1:]])
+        with pytest.raises(DataError, match=r"b\.csv: row .* expected one of quoted, not-run, failed, or a number"):
+            read_lines(tmp_path / "b.csv")
+    (tmp_path / "b.csv").write_bytes(b"\xff\xfe")
+    with pytest.raises(DataError, match="not UTF-8"):
+        read_lines(tmp_path / "b.csv")
     with pytest.raises(DataError, match="line 12: 2 fields"):
         read_lines(tmp_path / "a.csv")
 

@@ -51,6 +51,8 @@ def test_startup_adds_the_first_lines_of_logs_and_skips_others(tmp_path):
     lines = {
         "a/x.log": "started in 2.50 s\nwork\n",
         "a/b/y.log": "started in 1.00 s\n",
+        "full/disk.log": "started in ",
+        "full/disk2.log": "started in 0.",
         "c.log": "DataError: no\n",
         "d.log": "",
     }

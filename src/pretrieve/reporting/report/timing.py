@@ -4,6 +4,7 @@ added up by rule."""
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from pretrieve.reporting.tables.rows import text_table
 _WALL, _MEMORY, _CPU = "s", "max_rss", "cpu_time"
 #: Snakemake writes these where a job ended before it was sampled.
 _UNKNOWN = ("NA", "-", "")
+_STARTED = re.compile(re.escape(STARTED_IN) + r"(\d+\.\d\d) s$")
 
 
 @dataclass
@@ -93,9 +95,9 @@ def startup_seconds(folder: Path, since: float = 0.0) -> tuple[float, int]:
         if file.stat().st_mtime < since:
             continue
         with open(file, encoding="utf-8", errors="replace") as stream:
-            line = stream.readline()
-        if line.startswith(STARTED_IN):
-            total += float(line.removeprefix(STARTED_IN).split()[0])
+            found = _STARTED.match(stream.readline())  # a full disk may have cut the line off
+        if found:
+            total += float(found[1])
             count += 1
     return total, count
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
 from pretrieve.references.cases import RECIPROCAL_RANK, is_case
-from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, UNITS, Cell, Table
+from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, TEXT, UNITS, Cell, Table
 from pretrieve.reporting.tables.case_studies import CaseStudies
 from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean, query_interval
 from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting, negatives_note, training_examples
@@ -295,8 +296,26 @@ def is_scored(line: Line) -> bool:
 
 
 def read_lines(path: Path | str) -> list[Line]:
-    """Read a CSV that :func:`write_lines` wrote. Raises DataError when it has other columns or a broken line."""
-    return read_rows(path, Line, "table")
+    """Read a CSV that :func:`write_lines` wrote. Raises DataError when it has other columns or a broken line, or a cell has an
+    unknown status or is no number where it is measured."""
+    lines = read_rows(path, Line, "table")
+    for line in lines:
+        measured = line.status in MEASURED
+        if (not measured and line.status not in UNMEASURED) or (
+            measured and line.unit != TEXT and not _is_number(line)
+        ):
+            raise DataError(
+                f"{path}: row '{line.row}', column '{line.column}': status {line.status!r}, measured {line.measured!r}; expected "
+                f"one of {', '.join(UNMEASURED)}, or a number that is measured. Delete the file and make the table again."
+            )
+    return lines
+
+
+def _is_number(line: Line) -> bool:
+    try:
+        return math.isfinite(float(line.measured))
+    except ValueError:
+        return False
 
 
 def count_statuses(lines: Sequence[Any]) -> dict[str, int]:

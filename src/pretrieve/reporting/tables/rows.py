@@ -114,6 +114,8 @@ def read_rows(path: Path | str, kind: type[Row], what: str = "file") -> list[Row
         text = Path(path).read_bytes().decode()  # with the line ends within a cell
     except FileNotFoundError:
         raise DataError(f"{path}: no such {what}. {make_it(path)}") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8: {error}. Delete the file and make the {what} again.") from None
     reader = csv.reader(io.StringIO(text, newline=""))
     columns = next(reader, [])
     header = [name for name in columns if not name.startswith(PART)]
