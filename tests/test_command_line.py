@@ -105,6 +105,10 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
         ("make_corpus . --out ./corpus.jsonl", "--out corpus.jsonl: is what would be read; remove or rename it"),
         ("bundle --limit nan", "--limit nan --cores 1: expected a number of MiB above 0"),
+        (
+            "estimate --config seeds=[1] scale=small",
+            "'scale=small': expected no scale here; --scale or the file names it",
+        ),
         ("bundle --cores 0", "--cores 0: expected a number of MiB above 0, and 1 core or more"),
         ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),

@@ -94,8 +94,18 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scale", default="demo")
     tables = "all of config.yaml, unless given"
     parser.add_argument("--tables", nargs="*", default=[], metavar="PAPER/TABLE", help=tables)
-    settings = "as Snakemake's --config takes them"
-    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help=settings)
+    add_settings(parser, "as Snakemake's --config takes them")
+
+
+def add_settings(parser: argparse.ArgumentParser, use: str) -> None:
+    """``--config``: settings of a run, whose scale is named elsewhere: one named twice would be run, the other shown."""
+    parser.add_argument("--config", nargs="*", type=_setting, default=[], metavar="KEY=VALUE", help=use)
+
+
+def _setting(text: str) -> str:
+    if text.partition("=")[0] == "scale":
+        raise argparse.ArgumentTypeError(f"{text!r}: expected no scale here; --scale or the file names it.")
+    return text
 
 
 def add_reference(parser: argparse.ArgumentParser, reference: str) -> None:

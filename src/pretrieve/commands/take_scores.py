@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import required
+from pretrieve.base.arguments import add_settings, required
 from pretrieve.operations.scores import report, take
 
 
@@ -13,7 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, file="scores.tar.xz of a publication, or what keep-scores wrote")
     parser.add_argument("--any-code", action="store_true", help="accept scores of other source files, too")
     parser.add_argument("--cores", type=int, default=1, help="for building the data")
-    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="of the run, without seeds")
+    add_settings(parser, "of the run, without seeds")
 
 
 def main(arguments: argparse.Namespace) -> None:

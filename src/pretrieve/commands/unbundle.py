@@ -5,14 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import required
+from pretrieve.base.arguments import add_settings, required
 from pretrieve.operations.bundle.unpack import report, unbundle
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, file="the runner's folder out/, or one slice in it")
     parser.add_argument("--any-code", action="store_true", help="accept results of other source files, too")
-    parser.add_argument("--config", nargs="*", default=[], metavar="KEY=VALUE", help="what the bundle was made with")
+    add_settings(parser, "what the bundle was made with")
 
 
 def main(args: argparse.Namespace) -> None:
