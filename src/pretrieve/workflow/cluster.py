@@ -29,7 +29,9 @@ _FEATURES = r"[A-Za-z0-9_.(\[][A-Za-z0-9_.,:&|*()\[\]-]*"
 
 def site_error(what: str) -> ConfigError:
     """What is wrong with the key ``site``, and which file has it."""
-    return ConfigError(f"site: {what} The key is in site.yaml of the profile, such as profiles/slurm/site.yaml.")
+    return ConfigError(
+        f"site: {what.removesuffix('.')}. The key is in site.yaml of the profile, such as profiles/slurm/site.yaml."
+    )
 
 
 @dataclass(frozen=True)
