@@ -83,14 +83,14 @@ class Verdict:
             pointing = sum(outcome.points for outcome in measured)
             counts = self.counts
             parts.append(
-                f"{pointing} of {len(measured)} comparisons point that way, {counts[FOR]} beyond chance, and {counts[AGAINST]} "
-                "beyond chance the other way"
+                f"{pointing} of {_comparisons(len(measured), 'points', 'point')} that way, {counts[FOR]} beyond chance, and "
+                f"{counts[AGAINST]} beyond chance the other way"
             )
         noted = Counter(outcome.note for outcome in measured if outcome.note)
         parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
         if 0 < len(measured) < self.claim.needs_groups:
             parts.append(
-                f"{len(measured)} comparisons are measured, and the claim is about {self.claim.needs_groups} or more"
+                f"{_comparisons(len(measured), 'is', 'are')} measured, and the claim is about {self.claim.needs_groups} or more"
             )
         for word, told in (
             (REPEATED, "repeat others"),
@@ -102,6 +102,15 @@ class Verdict:
                 parts.append(f"{sum(notes.values())} of {len(self.outcomes)} comparisons {told}")
             parts += _with_one_head(list(notes)) if word != REPEATED else []
         return "; ".join(parts)
+
+
+def _comparisons(count: int, one: str, many: str) -> str:
+    """Of one comparison or many, with the verb.
+
+    >>> _comparisons(1, "is", "are"), _comparisons(0, "is", "are")
+    ('1 comparison is', '0 comparisons are')
+    """
+    return f"1 comparison {one}" if count == 1 else f"{count} comparisons {many}"
 
 
 def judge_claims(claims: Sequence[Claim], measurements: Measurements) -> list[Verdict]:
