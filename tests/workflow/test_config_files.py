@@ -221,6 +221,13 @@ def test_the_smallest_scale_is_one(project, tmp_path) -> None:
     assert planned.jobs["table"] == 1 and planned.count("pretrain") > 1
 
 
+@pytest.mark.parametrize("page", ["reproduce-a-table", "data", "example-tasks", "fine-tuning", "pretraining-tokens"])
+def test_the_settings_that_a_page_shows_are_taken(page, tmp_path) -> None:
+    (block,) = re.findall(r"^```yaml\n(.*?)^```$", (ROOT / f"docs/{page}.md").read_text(), re.M | re.S)
+    (tmp_path / "config.yaml").write_text(block)
+    plan_of(read_config(tmp_path / "config.yaml"))
+
+
 def test_the_workflow_takes_a_small_file_for_all_of_it(project, tmp_path) -> None:
     mine = {"encoders": {"mine": {"body": "transformer", "layers": "deep", "objective": "mlm", "budget": "base"}}}
     file = tmp_path / "mine.yaml"
