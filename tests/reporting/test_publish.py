@@ -322,11 +322,23 @@ def damage_order():
             lambda: (FOLDER / "table9.csv").unlink(),
             "is not finished. Make it with: snakemake results/demo/tables/tiny/table9",
         ),
-        (lambda: (FOLDER / "table9.manifest.json").unlink(), "table9.manifest.json: no such file"),
-        (lambda: Path("results/demo/report.html").unlink(), "report.html: no such file, so the run is not finished"),
+        (lambda: (FOLDER / "table9.manifest.json").unlink(), "table9.manifest.json: no such file, or an empty one"),
+        (lambda: (FOLDER / "table9.manifest.json").write_text("[]"), "table9.manifest.json: not readable: TypeError"),
+        (
+            lambda: (FOLDER / "table9.manifest.json").write_text("{"),
+            "table9.manifest.json: not readable: JSONDecodeError",
+        ),
+        (
+            lambda: Path("results/demo/report.html").unlink(),
+            "report.html: no such file, or an empty one (delete it), so",
+        ),
+        (
+            lambda: Path("results/demo/report.html").write_text(""),
+            "report.html: no such file, or an empty one (delete it), so",
+        ),
         (
             lambda: Path("results/demo/figures/tiny/figure1.svg").unlink(),
-            "figure1.svg: no such file, so the run is not",
+            "figure1.svg: no such file, or an empty one (delete it), so the run is not",
         ),
         (damage_report, "report.html: older than results/demo/tables/tiny/table9.csv"),
         (damage_failed, "1 failed cell(s), the first is row '1% | BM-25', column 'R@1'"),

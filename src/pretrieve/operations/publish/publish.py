@@ -194,14 +194,26 @@ def _clean_commit(repository: Path) -> str:
 
 
 def _manifest(root: Path, name: str) -> dict[str, Any]:
-    return json.loads(table_of(root, name, "manifest.json").read_text(encoding="utf-8"))
+    path = table_of(root, name, "manifest.json")
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            **manifest,
+            "seeds": [*manifest["seeds"]],
+            "git": {key: manifest["git"][key] for key in ("commit", "dirty")},
+        }
+    except (ValueError, LookupError, TypeError) as error:
+        said = f"{type(error).__name__}: {error}; expected the manifest of a table"
+        raise DataError(f"{path}: not readable: {said}. Delete the file and make the table again.") from None
 
 
 def _check_table(root: Path, name: str) -> None:
     path, manifest = table_of(root, name), table_of(root, name, "manifest.json")
     for file in (table_of(root, name, extension) for extension in EXTENSIONS):
-        if not file.is_file():
-            raise DataError(f"{file}: no such file, so {name} is not finished. {make_it(path)}")
+        if not _has_content(file):
+            raise DataError(
+                f"{file}: no such file, or an empty one (delete it), so {name} is not finished. {make_it(path)}"
+            )
     git = _manifest(root, name)["git"]
     if git["dirty"]:
         raise DataError(
@@ -234,8 +246,14 @@ def _check_ledger(root: Path, tables: Sequence[str]) -> None:
 
 def _there(files: Iterable[Path]) -> None:
     for path in files:
-        if not path.is_file():
-            raise DataError(f"{path}: no such file, so the run is not finished. {make_it(path)}")
+        if not _has_content(path):
+            raise DataError(
+                f"{path}: no such file, or an empty one (delete it), so the run is not finished. {make_it(path)}"
+            )
+
+
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
 
 
 def _whole(names: Iterable[str], files: Callable[[str], Sequence[Path]]) -> list[str]:
