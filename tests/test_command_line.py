@@ -102,6 +102,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
             "status --results results/demo --tables condenser/tabl5",
             "condenser/tabl5: no such table of the configuration",
         ),
+        ("publish --scale dmo", "scale: 'dmo' is not allowed; allowed: demo, paper, small; did you mean 'demo'?"),
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
         ("make_corpus . --out ./corpus.jsonl", "--out corpus.jsonl: is what would be read; remove or rename it"),
         ("bundle --limit nan", "--limit nan --cores 1: expected a number of MiB above 0"),

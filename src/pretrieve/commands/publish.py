@@ -10,6 +10,7 @@ import datetime
 from pathlib import Path
 
 from pretrieve.base.arguments import add_config_file, required
+from pretrieve.base.errors import check_names
 from pretrieve.operations.publish.headlines import HEADLINES
 from pretrieve.operations.publish.publish import publish, publish_again
 from pretrieve.reporting.report.timing import configured
@@ -38,6 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     config = read_config(options.config)
+    check_names("scale", [options.scale], config["scales"])
     claims = None if options.readme is None else HEADLINES if options.readme else ()
     if options.again:
         print(f"pages of {publish_again(options.repository, options.scale, claims)} are written again.")
