@@ -105,6 +105,8 @@ def main(arguments: argparse.Namespace) -> None:
     config, scale = read_config(words=[f"scale={arguments.scale}", *arguments.config]), arguments.scale
     if scale not in config["scales"]:
         raise ConfigError(f"scale {scale!r}: allowed: {', '.join(config['scales'])}{nearest(scale, config['scales'])}")
+    if arguments.compare and not arguments.compare.is_dir():
+        raise ConfigError(f"--compare {arguments.compare}: no such folder; expected results/SCALE of a finished run.")
     check_mirror(config)
     plan = Plan.load(config)
     if arguments.gpus is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.operations.estimate.jobs import Job
 from pretrieve.operations.estimate.report import Estimate
+from pretrieve.reporting.tables.results import ResultFiles
 from pretrieve.reporting.tables.rows import text_table
 from pretrieve.workflow.plan import Plan
 
@@ -51,9 +51,9 @@ def cost_files(plan: Plan, job: Job, root: str) -> list[Path]:
 def compare(estimate: Estimate, root: str) -> list[Stage]:
     """The stages of a finished run, by name; only jobs whose costs are all there.
 
-    Raises DataError when there are none.
+    Raises DataError when there are none, or one is damaged.
     """
-    plan = estimate.graph.plan
+    plan, costs = estimate.graph.plan, ResultFiles()
     stages: dict[str, Stage] = {}
     for job in estimate.graph.behind(estimate.graph.everything()):
         files = [file for part in estimate.graph.parts(job) for file in cost_files(plan, part, root)]
@@ -67,10 +67,9 @@ def compare(estimate: Estimate, root: str) -> list[Stage]:
         stage.expected_s += rates.seconds(work) - (rates.start_s if work.runs else rates.light_s)
         stage.expected_tokens += work.tokens
         for file in files:
-            cost = json.loads(file.read_text(encoding="utf-8"))
-            stage.cpu_s += cost["cpu_s"]
-            stage.wall_s += cost["wall_s"]
-            stage.tokens += cost["tokens"]
+            stage.cpu_s += costs.number(str(file), "cpu_s")
+            stage.wall_s += costs.number(str(file), "wall_s")
+            stage.tokens += costs.number(str(file), "tokens")
     if not stages:
         raise DataError(f"{root}: no cost.json of a job of this plan; expected the results of a run of the same scale.")
     return list(stages.values())
