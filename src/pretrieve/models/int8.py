@@ -14,6 +14,7 @@ import copy
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.dual_encoder import core
@@ -47,6 +48,10 @@ class Int8Linear(nn.Module):
             whole = torch.addcmul(0.5 - least / steps, tokens, 1 / steps).to(torch.uint8)
             torch.addcmul(self._offset, least, self._sums, out=out).addcmul_(self._multiply(whole), steps)
         return result
+
+    def gelu(self, x: torch.Tensor) -> torch.Tensor:
+        """GELU of the layer's result."""
+        return functional.gelu(self(x))
 
     def _multiply(self, whole: torch.Tensor) -> torch.Tensor:
         """(T, out) float32 products of (T, in) uint8 with the weights."""

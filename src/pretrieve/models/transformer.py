@@ -21,6 +21,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dropout import Dropout, attend
+from pretrieve.models.linear import Linear, product
 from pretrieve.models.tiles import attend_in_tiles, in_tiles
 
 
@@ -77,8 +78,8 @@ class Attention(nn.Module):
     def __init__(self, config: BodyConfig) -> None:
         super().__init__()
         self.heads = config.heads
-        self.qkv = nn.Linear(config.hidden, 3 * config.hidden)
-        self.output = nn.Linear(config.hidden, config.hidden)
+        self.qkv = Linear(config.hidden, 3 * config.hidden)
+        self.output = Linear(config.hidden, config.hidden)
         self.dropout = config.dropout
 
     def forward(self, x: torch.Tensor, batch: Batch, asking: Asking | None = None) -> torch.Tensor:
@@ -87,7 +88,7 @@ class Attention(nn.Module):
         if asking is not None:
             weight, bias = self.qkv.weight, self.qkv.bias
             query = functional.linear(x.index_select(0, asking.rows), weight[:hidden], bias[:hidden])
-            joint = functional.linear(x, weight[hidden:], bias[hidden:])
+            joint = product(x, weight[hidden:], bias[hidden:])
             parts = asking.parts
             query_parts = query.split([after - begin for begin, after, *_ in parts])
             if takes_varlen(joint, hidden // self.heads, drop):
@@ -133,8 +134,8 @@ class Layer(nn.Module):
         super().__init__()
         self.attention = Attention(config)
         self.attention_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
-        self.up = nn.Linear(config.hidden, config.feed_forward)
-        self.down = nn.Linear(config.feed_forward, config.hidden)
+        self.up = Linear(config.hidden, config.feed_forward)
+        self.down = Linear(config.feed_forward, config.hidden)
         self.output_norm = nn.LayerNorm(config.hidden, eps=config.layer_norm_eps)
         self.dropout = Dropout(config.dropout)
 
@@ -146,7 +147,7 @@ class Layer(nn.Module):
     def after_attention(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
         """What is done to each row by itself; (T, d) both, and the result (:mod:`pretrieve.models.compiled`)."""
         x = self.attention_norm(residual + self.dropout(attended))
-        return self.output_norm(x + self.dropout(self.down(functional.gelu(self.up(x)))))
+        return self.output_norm(x + self.dropout(self.down(self.up.gelu(x))))
 
 
 def compute_at(layer: Layer, x: torch.Tensor, batch: Batch, asking: Asking | None) -> torch.Tensor:

@@ -19,6 +19,7 @@ from torch import nn
 
 from pretrieve.base.progress import Progress
 from pretrieve.models.batch import Batch
+from pretrieve.models.linear import packed_weights
 from pretrieve.retrieval.shards import Part, ShardWriter
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
@@ -64,7 +65,7 @@ def encode_parts(
     was_training = module.training
     module.eval()
     results = [np.empty((len(rows), part.width), dtype=part.dtype) for part in parts]
-    with torch.inference_mode():
+    with torch.inference_mode(), packed_weights():
         for begin in range(0, len(rows), CHUNK_ROWS):
             chunk = rows[begin : begin + CHUNK_ROWS]
             packed = pack(chunk)
