@@ -5,7 +5,8 @@ the first value; the share is rounded down; p is not that of a partial conjuncti
 values alone decide (the old test: none); the deviation over seeds is taken for its error; one seed gives a verdict; equal
 systems pass as "near" for want of data; one data set in two roles counts twice; values at the level of guessing decide; what is
 not measured counts as a comparison; ``each`` takes an x that one series lacks; a table older than its metrics is believed;
-a misspelt role or table is no fault; a check is told with another rule than it decides by.
+a misspelt role or table is no fault; a check is told with another rule than it decides by; what the
+highest value would not show either is against a claim.
 """
 
 from __future__ import annotations
@@ -120,6 +121,13 @@ def column(*values: str) -> tuple[list[Line], list[dict[str, str]]]:
         ("greater", 0, ("1.00", "2.00"), False, "contradicted", -1),
         ("greater", "20%", ("1.00", "1.00"), False, "contradicted", 0),  # less than what matters
         ("greater", "20%", ("1.10", "1.00"), True, "supported", 0.1),  # but any size that is shown is for it
+        ("greater", 2, ("97.90", "97.90"), False, "contradicted", 0),
+        ("greater", 2, ("98.10", "98.10"), False, "inconclusive", 0),  # 100.10 is no value: nothing could show it
+        ("greater", "2%", ("98.05", "98.05"), False, "inconclusive", 0),
+        ("greater", 2, ("98.00", "98.10"), False, "contradicted", -0.1),  # reversed
+        ("at-least", 2, ("98.20", "98.10"), False, "inconclusive", 0.1),
+        ("order", 2, ("98.10", "98.10", "96.00"), False, "inconclusive", 0),
+        ("order", 2, ("98.20", "98.10", "98.00"), True, "supported", 0.1),
         ("at-least", 0.2, ("0.50", "0.30"), True, "inconclusive", 0.2),  # exactly the margin: 0.5 - 0.3 > 0.2 in binary
         ("at-least", "100%", ("2.10", "1.00"), True, "supported", 1.1),
         ("at-least", "100%", ("1.90", "1.00"), False, "contradicted", 0.9),

@@ -11,7 +11,7 @@ rules of their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
@@ -112,10 +112,13 @@ class Claim:
             return [tuple(map(Decimal, (1, -1, -1, 1)))]
         return [tuple(Decimal((i == a) - (i == b)) for i in range(n)) for a, b in pairwise(range(n))]
 
-    def tests(self, n: int, below_zero: bool = False) -> tuple[list[Test], list[Test]]:
+    def tests(
+        self, n: int, below_zero: bool = False, has_room: Callable[[Test], bool] = lambda test: True
+    ) -> tuple[list[Test], list[Test]]:
         """What must all be shown for the claim, and of what one must be shown against it, in a group of ``n`` cells.
 
-        below_zero: values are counted downwards, as those of a measure that is better when lower.
+        below_zero: values are counted downwards, as those of a measure that is better when lower. has_room: whether an effect as
+        large as the smallest of interest is possible; where it is not, only one below zero is against an order.
 
         >>> claim = Claim("", "", "", "", "", "", Margin(Decimal("0.1"), True), "not-worse", ())
         >>> [[str(w) for w in test.weights] for side in claim.tests(2) for test in side]
@@ -130,12 +133,9 @@ class Claim:
             above, below = (_sides(effect, other, -1 if below_zero else 1, sign) for sign in (1, -1))
             margin, none = self.smallest_effect, Margin(Decimal())
             minus = margin._replace(size=-margin.size)
-            if self.type in ("greater", "gap", "order"):
-                shown.append(above(none))
-                refuted.append(below(margin))
-            elif self.type == "at-least":
-                shown.append(above(margin))
-                refuted.append(below(margin))
+            if self.type in ("greater", "gap", "order", "at-least"):
+                shown.append(above(margin if self.type == "at-least" else none))
+                refuted.append(below(margin if has_room(below(margin)) else none))
             else:
                 shown.append(above(minus))
                 refuted.append(below(minus))

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from pretrieve.evaluation.significance import Estimate, crossed_draws, crossed_estimate, independent_estimate
-from pretrieve.reporting.claims.claims import Claim, Place
+from pretrieve.reporting.claims.claims import Claim, Place, Test
 from pretrieve.reporting.claims.measured import Measurements, Value
 
 LEVEL = 0.05
@@ -99,7 +99,18 @@ def _on(value: Value, score: dict[str, np.ndarray], queries: Sequence[str]) -> V
 
 def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[Decimal]], Estimate] | None) -> Outcome:
     numbers = [value.number for value in outcome.values]
-    shown, refuted = claim.tests(len(numbers), below_zero=outcome.values[0].factor < 0)
+    first = outcome.values[0]
+    highest = Decimal(first.factor) if first.factor > 0 and first.unit in ("%", "fraction") else None
+
+    def has_room(test: Test) -> bool:
+        """Whether the highest values, where they would speak against it, do not pass the test."""
+        best = (highest if weight < 0 else number for weight, number in zip(test.weights, numbers, strict=True))
+        return highest is None or not test.met(tuple(best))
+
+    shown, refuted = claim.tests(len(numbers), first.factor < 0, has_room)
+    if refuted != claim.tests(len(numbers), first.factor < 0)[1]:
+        said = f"a value of {highest} would not show the smallest effect either: only a reversed order is against it"
+        outcome = replace(outcome, note="; ".join(filter(None, (outcome.note, said))))
     # Of an order the smallest of its differences, which it stands or falls with
     effects = [
         (sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))
