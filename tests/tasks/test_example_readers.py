@@ -61,7 +61,8 @@ def test_every_reader_of_official_examples_can_be_used(name: str, configuration:
     assert reader.licence and reader.url.startswith("http")
     assert set(reader.counts) <= set(reader.files) and set(reader.optional) <= set(reader.files)
     assert {key for key in reader.files if key not in reader.optional} <= set(reader.counts), "all have counts"
-    config = with_dataset(configuration, reader=name, files={key: f"data/{key}" for key in reader.files}, counts="any")
+    files, metrics = {key: f"data/{key}" for key in reader.files}, list(METRICS[reader.kind])
+    config = with_dataset(configuration, reader=name, files=files, counts="any", metrics=metrics)
     check(config)
     recipes = [recipe for recipe in config["recipes"] if fits(config, recipe, "official")]
     assert {KIND_OF[recipe] for recipe in recipes} == {reader.kind} == {EXAMPLE_READERS[name]}

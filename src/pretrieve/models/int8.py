@@ -40,18 +40,14 @@ class Int8Linear(nn.Module):
         self._packed = torch.ops.onednn.qlinear_prepack(whole.to(torch.int8), None)
         self._zeros = torch.zeros(len(weight), dtype=torch.int32)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def forward(self, x: torch.Tensor, gelu: bool = False) -> torch.Tensor:
         result = x.new_empty(len(x), len(self.weight))
         for tokens, out in zip(x.split(TOKENS), result.split(TOKENS), strict=True):
             least = tokens.amin(-1, keepdim=True)
             steps = ((tokens.amax(-1, keepdim=True) - least) / INPUT).clamp_min_(LEAST_STEP)
             whole = torch.addcmul(0.5 - least / steps, tokens, 1 / steps).to(torch.uint8)
             torch.addcmul(self._offset, least, self._sums, out=out).addcmul_(self._multiply(whole), steps)
-        return result
-
-    def gelu(self, x: torch.Tensor) -> torch.Tensor:
-        """GELU of the layer's result."""
-        return functional.gelu(self(x))
+        return functional.gelu(result) if gelu else result
 
     def _multiply(self, whole: torch.Tensor) -> torch.Tensor:
         """(T, out) float32 products of (T, in) uint8 with the weights."""

@@ -50,9 +50,5 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gelu: boo
 class Linear(nn.Linear):
     """torch's linear layer, by :func:`product`."""
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return product(x, self.weight, self.bias)
-
-    def gelu(self, x: torch.Tensor) -> torch.Tensor:
-        """GELU of the layer's result."""
-        return product(x, self.weight, self.bias, gelu=True)
+    def forward(self, x: torch.Tensor, gelu: bool = False) -> torch.Tensor:
+        return product(x, self.weight, self.bias, gelu)

@@ -147,7 +147,7 @@ class Layer(nn.Module):
     def after_attention(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
         """What is done to each row by itself; (T, d) both, and the result (:mod:`pretrieve.models.compiled`)."""
         x = self.attention_norm(residual + self.dropout(attended))
-        return self.output_norm(x + self.dropout(self.down(self.up.gelu(x))))
+        return self.output_norm(x + self.dropout(self.down(self.up(x, gelu=True))))
 
 
 def compute_at(layer: Layer, x: torch.Tensor, batch: Batch, asking: Asking | None) -> torch.Tensor:
