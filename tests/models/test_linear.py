@@ -15,12 +15,12 @@ from pretrieve.models import linear
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.linear import ROWS, Linear, packed_weights
+from pretrieve.models.linear import ROWS, WIDTH, Linear, packed_weights
 
 
-def layer_and_rows(rows: int) -> tuple[Linear, torch.Tensor]:
+def layer_and_rows(rows: int, width: int = WIDTH) -> tuple[Linear, torch.Tensor]:
     torch.manual_seed(1)
-    return Linear(48, 96), 3 * torch.randn(rows, 48)
+    return Linear(width, 300), 3 * torch.randn(rows, width)
 
 
 @pytest.mark.parametrize("bf16", [False, True])
@@ -36,10 +36,18 @@ def test_it_is_the_same_function(bf16: bool) -> None:
         torch.testing.assert_close(ours.double(), theirs.detach(), rtol=least, atol=least)
 
 
-@pytest.mark.parametrize("rows, mode", [(ROWS, torch.enable_grad), (ROWS, torch.no_grad), (ROWS - 1, packed_weights)])
-def test_elsewhere_it_is_torchs_own(rows: int, mode) -> None:
+@pytest.mark.parametrize(
+    "rows, width, mode",
+    [
+        (ROWS, WIDTH, torch.enable_grad),
+        (ROWS, WIDTH, torch.no_grad),
+        (ROWS - 1, WIDTH, packed_weights),
+        (ROWS, WIDTH - 1, packed_weights),
+    ],
+)
+def test_elsewhere_it_is_torchs_own(rows: int, width: int, mode) -> None:
     """The gradient cache encodes without a gradient first, and must find the same with it; few rows are faster so."""
-    layer, x = layer_and_rows(rows)
+    layer, x = layer_and_rows(rows, width)
     with mode(), profile(activities=[ProfilerActivity.CPU]) as profiler:
         found, activated = layer(x), layer(x, gelu=True)
     assert torch.equal(found, functional.linear(x, layer.weight, layer.bias))
@@ -61,6 +69,7 @@ def test_an_encoder_of_them(random_packed, monkeypatch: pytest.MonkeyPatch, pool
     encoder, batch = Encoder(config, 24, pooling, 1).eval(), Batch.of(random_packed([33, 20, 20, 7], 50))
     wanted = encoder(batch)
     monkeypatch.setattr(linear, "ROWS", 0)
+    monkeypatch.setattr(linear, "WIDTH", 0)
     with torch.inference_mode(), packed_weights(), profile(activities=[ProfilerActivity.CPU]) as profiler:
         torch.testing.assert_close(encoder(batch), wanted.detach(), rtol=0, atol=1e-5)
     calls = {event.key: event.count for event in profiler.key_averages()}

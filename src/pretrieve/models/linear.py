@@ -18,6 +18,8 @@ from torch.nn import functional
 
 #: Rows from which it is faster: oneDNN makes a kernel for every number of rows, and for few that takes longer than the product.
 ROWS = 256
+#: Least inputs and outputs. Narrower layers gain less, and the demo's, of 128, keep the vectors of its published runs.
+WIDTH = 256
 
 #: What :func:`packed_weights` keeps, by place, shape and kind of a weight: weight and bias as the product takes them.
 _packed: ContextVar[dict[tuple, tuple[torch.Tensor, torch.Tensor]] | None] = ContextVar("packed", default=None)
@@ -35,8 +37,9 @@ def packed_weights() -> Iterator[None]:
 
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gelu: bool = False) -> torch.Tensor:
     """(T, in) → (T, out): x · weightᵀ + bias, or GELU of that; in bf16 where autocast is on."""
+    able = x.device.type == "cpu" and len(x) >= ROWS and min(weight.shape) >= WIDTH
     # Compiled code may not ask for a context.
-    kept = None if torch.compiler.is_compiling() or x.device.type != "cpu" or len(x) < ROWS else _packed.get()
+    kept = _packed.get() if able and not torch.compiler.is_compiling() else None
     if kept is None or not torch.backends.mkldnn.is_available():
         found = functional.linear(x, weight, bias)
         return functional.gelu(found) if gelu else found
