@@ -82,6 +82,9 @@ def test_a_gain_within_chance_is_none():
         "No objective is ahead of plain masked words beyond chance; the largest difference is that of RetroMAE"
     )
     assert one.text.endswith("Of 2 differences, 0 are ahead, 0 behind, 2 within chance.")
+    standings, pairs = gains("0.6000", "0.0500")
+    one = said([one for one in standings if one.encoder != "condenser"], pairs[1:])[0]
+    assert one.text.endswith("Of 1 difference, 0 are ahead, 0 behind, 1 within chance.")
 
 
 def test_what_is_beyond_chance_goes_before_what_is_larger():

@@ -122,8 +122,9 @@ def _objectives(found: Found) -> Sentence | None:
         else f"No objective is ahead of plain masked words beyond chance; the largest difference is that of {name}"
     )
     text = (
-        f"{beyond}: {_scores(found, one, one.baseline)} of {base} on {_data(found, one.dataset)}. Of {len(tested)} "
-        f"differences, {counts[AHEAD]} {_are(counts[AHEAD])} ahead, {counts[BEHIND]} behind, {counts[UNDECIDED]} within chance."
+        f"{beyond}: {_scores(found, one, one.baseline)} of {base} on {_data(found, one.dataset)}. "
+        f"Of {_differences(len(tested))}, {counts[AHEAD]} {_are(counts[AHEAD])} ahead, {counts[BEHIND]} behind, "
+        f"{counts[UNDECIDED]} within chance."
     )
     pair = f"#league?recipe={one.recipe}&metric={one.metric}&a={one.encoder}&b={one.baseline}"
     return _of_pair(found, text, _pair(found, one, one.baseline), (("compare", pair),))
@@ -174,8 +175,8 @@ def _pretraining(found: Found) -> Sentence | None:
     one = _standing(found, best, best.a)
     text = (
         f"Against random weights, {objective_in_words(best.a, found.encoders)} gains the most: "
-        f"{_scores(found, one, best.b)} on {_data(found, best.dataset)} ({recipe_in_words(best.recipe)}). Of {len(pairs)} such "
-        f"differences {ahead} {_are(ahead)} ahead and {behind} behind."
+        f"{_scores(found, one, best.b)} on {_data(found, best.dataset)} ({recipe_in_words(best.recipe)}). "
+        f"Of {_differences(len(pairs), 'such ')} {ahead} {_are(ahead)} ahead and {behind} behind."
     )
     return _of_pair(found, text, best)
 
@@ -286,6 +287,10 @@ def _scores(found: Found, one: Standing, other: str) -> str:
 
 def _data(found: Found, dataset: str) -> str:
     return found.datasets.get(dataset, dataset)
+
+
+def _differences(n: int, such: str = "") -> str:
+    return f"{n} {such}difference{'s' * (n != 1)}"
 
 
 def _are(n: int) -> str:
