@@ -28,8 +28,8 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def ending_in(ending: str) -> Callable[[str], Path]:
-    """The type of a file that is written, with another one beside it that has another ending, such as what it cost: of another
-    name that one would take its place."""
+    """The type of an output file whose name must end in ``ending``. The name of a second file, such as its cost, is made by
+    replacing that ending; without it the second file would overwrite the first."""
 
     def path(text: str) -> Path:
         if not text.endswith(ending):
@@ -98,7 +98,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def add_settings(parser: argparse.ArgumentParser, use: str) -> None:
-    """``--config``: settings of a run, whose scale is named elsewhere: one named twice would be run, the other shown."""
+    """``--config``: settings of a run. A scale is refused: it is named elsewhere, and the two could differ."""
     parser.add_argument("--config", nargs="*", type=_setting, default=[], metavar="KEY=VALUE", help=use)
 
 

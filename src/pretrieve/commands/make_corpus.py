@@ -38,9 +38,8 @@ def main(args: argparse.Namespace) -> None:
         if what not in NAMES:
             raise ConfigError(f"--columns: {what!r} is not allowed; allowed: {', '.join(NAMES)}{nearest(what, NAMES)}")
     source = source_of(args.place)
-    if args.out.resolve() in (
-        file.resolve() for file in source.files
-    ):  # of an earlier call, in place of the texts beside it
+    # What an earlier call wrote into the folder would be read in place of the texts beside it.
+    if args.out.resolve() in [file.resolve() for file in source.files]:
         raise ConfigError(f"--out {args.out}: is what would be read; remove or rename it, or give another file.")
     count = write_documents(args.out, documents_of(source, Wanted(args.documents, columns), warnings))
     for line in warnings.summary().splitlines():

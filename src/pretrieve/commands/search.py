@@ -22,8 +22,9 @@ from pretrieve.retrieval.trec_run import write_trec
 
 #: Questions of a file that are searched together.
 BATCH = 256
-#: Files of questions, which may be packed; the names of their columns, where a table begins with them.
+#: Endings of files of questions, each of which may be packed.
 _KINDS = ("", ".txt", ".jsonl", ".tsv")
+#: A first line of a .tsv that names its columns.
 _HEADER = re.compile(
     r"(_?id|(q|query|question|topic)[-_ ]?id|topic)\t(text|(query|question|topic)([-_ ]?text)?)", re.IGNORECASE
 )

@@ -83,7 +83,7 @@ def metrics_record(
     Numbers are rounded to 10 decimals, so that equal runs give equal bytes on any machine. ``run`` is the path as
     given.
 
-    candidates: how many documents were searched, or the ids of them all, which those of the run are compared with. Where each
+    candidates: the number of documents that were searched, or the ids of them all, to check the run's ids against. Where each
     query had its own, as in reranking, those of each query: then ``n_candidates`` is the mean of their numbers, and
     ``candidates_per_query`` has ``min``, ``median`` and ``max``.
     answers: of the task, for ``hits@k``. Queries need judgements only where another metric is asked for.
@@ -91,7 +91,8 @@ def metrics_record(
 
     Raises ConfigError when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of
     judgements for queries that have only answers, and DataError when a query has no judgement, which would silently count 0,
-    or no list of candidates, or the run has none of the queries, or none of the documents; some that are none are said.
+    or no list of candidates, or when the run shares no query or no document with the task. Documents of the run that the
+    corpus lacks are reported on standard error.
     """
     check_conventions(conventions)
     unjudged = [query_id for query_id in query_ids if query_id not in qrels]
@@ -110,7 +111,7 @@ def metrics_record(
     run = read_trec(run_path)
     refuse_other_queries(run, judged, run_path)
     if isinstance(candidates, pa.ChunkedArray):
-        _say_other_documents(run, candidates, run_path)
+        _report_unknown_documents(run, candidates, run_path)
         candidates = len(candidates)
     if "drop-identical-ids" in conventions:
         run = drop_identical_ids(run)
@@ -136,8 +137,8 @@ def metrics_record(
     return record | ({"conventions": list(conventions)} if conventions else {})
 
 
-def _say_other_documents(run: Run, searched: pa.ChunkedArray, run_path: Path) -> None:
-    """Ids that another program has changed, ``007`` to ``7``, would only lower the scores."""
+def _report_unknown_documents(run: Run, searched: pa.ChunkedArray, run_path: Path) -> None:
+    """Report documents that the corpus lacks: ids that another program changed, ``007`` to ``7``, lower the scores in silence."""
     found = pa.array(set(chain.from_iterable(run.doc_ids)), pa.string())
     others = found.filter(pc.invert(pc.is_in(found, value_set=searched))).to_pylist()
     if others:

@@ -117,8 +117,8 @@ class Claim:
     ) -> tuple[list[Test], list[Test]]:
         """What must all be shown for the claim, and of what one must be shown against it, in a group of ``n`` cells.
 
-        below_zero: values are counted downwards, as those of a measure that is better when lower. has_room: whether an effect as
-        large as the smallest of interest is possible; where it is not, only one below zero is against an order.
+        below_zero: values are counted downwards, as those of a measure that is better when lower. has_room: whether the smallest
+        effect of interest is possible at all; where it is not, only an effect below zero counts against an order.
 
         >>> claim = Claim("", "", "", "", "", "", Margin(Decimal("0.1"), True), "not-worse", ())
         >>> [[str(w) for w in test.weights] for side in claim.tests(2) for test in side]

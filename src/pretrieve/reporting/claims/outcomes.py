@@ -103,13 +103,13 @@ def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[De
     highest = Decimal(first.factor) if first.factor > 0 and first.unit in ("%", "fraction") else None
 
     def has_room(test: Test) -> bool:
-        """Whether the highest values, where they would speak against it, do not pass the test."""
+        """Whether the highest values of a metric could fail this test against the claim."""
         best = (highest if weight < 0 else number for weight, number in zip(test.weights, numbers, strict=True))
         return highest is None or not test.met(tuple(best))
 
     shown, refuted = claim.tests(len(numbers), first.factor < 0, has_room)
     if refuted != claim.tests(len(numbers), first.factor < 0)[1]:
-        said = f"a value of {highest} would not show the smallest effect either: only a reversed order is against it"
+        said = f"the highest value, {highest}, would not reach the smallest effect, so only a reversed order counts against it"
         outcome = replace(outcome, note="; ".join(filter(None, (outcome.note, said))))
     # Of an order the smallest of its differences, which it stands or falls with
     effects = [

@@ -61,7 +61,7 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
         )
         legend.append((levels, said))
     if any(map(is_guessed, shown)):
-        legend.append((CHANCE, "No better than guessing; such a value has no mark, and is nowhere bold."))
+        legend.append((CHANCE, "No better than guessing; such a value has no mark, and is never bold."))
     signs = {line.status for line in lines} & set(SIGNS)
     if signs:
         text = {
