@@ -7,6 +7,9 @@ batches, operations that are not listed. The median of the rounds, in fp32 and, 
 Beside it, by counting: ``padding``, tokens of padded batches of 16 by real ones, with texts sorted by length and as they come;
 ``last layer``, the share of all products of linear layers that ours omits there, where it computes [CLS] alone.
 
+``torch's products by ours``: CPU time of the same encoding with torch's linear layers by that with oneDNN's, as
+``models/linear.py`` has them. The two alternate; the median of the rounds.
+
     PYTHONPATH=src python benchmarks/c17_encoding_parts.py
 """
 
@@ -15,13 +18,16 @@ from __future__ import annotations
 import common  # isort: skip  (sets thread counts)
 
 import statistics
+import sys
 import time
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from c14_engines import BODIES, LENGTH, make, padded, passages
 from torch.profiler import ProfilerActivity, profile
 
+from pretrieve.models import linear
 from pretrieve.retrieval.embed import encode
 from pretrieve.text.packing import Part, pack
 from pretrieve.training.device import Device, choose_device, cpu_multiplies_bf16
@@ -37,14 +43,31 @@ KINDS = {
 }
 
 
-def parts_of(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool) -> dict[str, float]:
-    """Kind → share of one encoding's time."""
+def encode_all(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool) -> None:
+    """As the project encodes them."""
     lengths = np.array([len(text) for text in texts])
     flat, starts = np.concatenate(texts), np.cumsum(lengths) - lengths
     packed = lambda chosen: pack([Part(flat, starts[chosen], lengths[chosen])], LENGTH)
+    encode(encoder, packed, np.arange(len(lengths)), Device(torch.device("cpu"), low))
+
+
+def gain(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool, rounds: int) -> float:
+    """CPU time with torch's linear layers by that with oneDNN's."""
+    seconds: dict[int, list[float]] = {sys.maxsize: [], linear.ROWS: []}
+    for _ in range(rounds):
+        for least, taken in seconds.items():
+            begun = time.process_time()
+            with patch.object(linear, "ROWS", least):
+                encode_all(encoder, texts, low)
+            taken.append(time.process_time() - begun)
+    return round(statistics.median(theirs / ours for theirs, ours in zip(*seconds.values(), strict=True)), 2)
+
+
+def parts_of(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool) -> dict[str, float]:
+    """Kind → share of one encoding's time."""
     begun = time.perf_counter()
     with profile(activities=[ProfilerActivity.CPU]) as profiler:
-        encode(encoder, packed, np.arange(len(lengths)), Device(torch.device("cpu"), low))
+        encode_all(encoder, texts, low)
     whole = time.perf_counter() - begun
     kind_of = {name: kind for kind, names in KINDS.items() for name in names}
     found = dict.fromkeys(KINDS, 0.0)
@@ -83,6 +106,7 @@ def main() -> None:
             parts_of(encoder, texts[:BATCH], low)
             rounds = [parts_of(encoder, texts[i :: args.rounds], low) for i in range(args.rounds)]
             medians = {kind: round(statistics.median(one[kind] for one in rounds), 3) for kind in rounds[0]}
+            medians["torch's products by ours"] = gain(encoder, texts, low, args.rounds)
             results[body]["bf16" if low else "fp32"] = medians
             common.table(f"C17: {body}{common.BF16 * low}", ["part", "of the time"], [list(p) for p in medians.items()])
         common.table(f"C17: {body}, counted", ["what", "ratio"], [list(p) for p in results[body]["counted"].items()])
