@@ -6,7 +6,7 @@ values alone decide (the old test: none); the deviation over seeds is taken for 
 systems pass as "near" for want of data; one data set in two roles counts twice; values at the level of guessing decide; what is
 not measured counts as a comparison; ``each`` takes an x that one series lacks; a table older than its metrics is believed;
 a misspelt role or table is no fault; a check is told with another rule than it decides by; what the
-highest value would not show either is against a claim.
+highest value would not show either is against a claim, or shown as its effect.
 """
 
 from __future__ import annotations
@@ -203,6 +203,18 @@ def test_share_of_the_groups(folder):
     assert judge(lines, cells, share=0.76).verdict == "contradicted"
     found = judge(lines, cells, share=0.75, needs_groups=5)  # "most of 18 sets"
     assert found.verdict == "not tested" and "the claim is about 5 or more" in found.note
+
+
+def test_the_middle_comparison_has_room_for_an_effect(folder):
+    """Of 10, 0 and 0 at the top of the metric, which can show nothing, 10 is shown."""
+    more = {"sd": "0.001", "n_seeds": "3"}
+    values = {"a": ("60.00", "98.50", "99.00"), "b": ("50.00", "98.50", "99.00")}
+    lines = [
+        line(r, c, v, system=f"{r}.r-1k", **more) for r, vs in values.items() for c, v in zip("wxy", vs, strict=True)
+    ]
+    found = judge(lines, [{"row": row, "column": list("wxy")} for row in "ab"], smallest_effect=2)
+    assert [outcome.has_room for outcome in found.outcomes] == [True, False, False]
+    assert found.middle.effect == 10
 
 
 def test_the_p_of_a_claim_is_that_of_a_partial_conjunction(folder):

@@ -186,7 +186,7 @@ def headline_table(headlines: Sequence[Headline]) -> str:
     for headline in headlines:
         finding, points, effect, data, place = headline.finding, headline.points, "–", "–", ""
         if points:
-            effect = "{:+.1f} [{:.1f}, {:.1f}]".format(*points).replace("-", "−")
+            effect = "{:+z.1f} [{:z.1f}, {:z.1f}]".format(*points).replace("-", "−")
             cell = headline.cells[0]
             data = f"{cell.queries} queries of `{cell.dataset}`, {cell.metric}"
             place = f": {cell.row.replace(ROW_SEPARATOR, ', ')}, {cell.column}"
@@ -236,7 +236,7 @@ def headline_picture(headlines: Sequence[Headline]) -> str:
                 effect, low, high = points
                 error = [[effect - low], [high - effect]]
                 axes.errorbar(effect, i, xerr=error, fmt="o", color="#1F4E9C", capsize=4, linewidth=2)
-                said = f"{effect:+.1f}, {said}".replace("-", "−")
+                said = f"{effect:+z.1f}, {said}".replace("-", "−")
             axes.annotate(said, (1.01, i), xycoords=("axes fraction", "data"), va="center", fontsize=11)
         axes.axvline(0, color="#555555", linewidth=1)
         axes.set_yticks(

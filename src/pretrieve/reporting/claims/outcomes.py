@@ -37,7 +37,8 @@ class Outcome:
     """One group. ``effect`` (``low`` to ``high``): the difference, ratio or correlation that is asked for, in the cells' unit.
 
     ``points``: whether the values alone pass; ``p_for``, ``p_against``: one-sided; ``not_learnt``: rows of values that guessing
-    would have, where others are beyond it; ``trained``: training examples of its values, each number once.
+    would have, where others are beyond it; ``trained``: training examples of its values, each number once; ``has_room``: the
+    highest value of the metric would show the smallest effect.
     """
 
     places: tuple[Place, ...]
@@ -52,6 +53,7 @@ class Outcome:
     note: str = ""
     not_learnt: tuple[str, ...] = ()
     trained: tuple[int, ...] = ()
+    has_room: bool = True
 
 
 def compared(outcome: Outcome, claim: Claim, measurements: Measurements) -> Outcome:
@@ -110,7 +112,7 @@ def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[De
     shown, refuted = claim.tests(len(numbers), first.factor < 0, has_room)
     if refuted != claim.tests(len(numbers), first.factor < 0)[1]:
         said = f"the highest value, {highest}, would not reach the smallest effect, so only a reversed order counts against it"
-        outcome = replace(outcome, note="; ".join(filter(None, (outcome.note, said))))
+        outcome = replace(outcome, note="; ".join(filter(None, (outcome.note, said))), has_room=False)
     # Of an order the smallest of its differences, which it stands or falls with
     effects = [
         (sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))

@@ -68,9 +68,10 @@ class Verdict:
 
     @property
     def middle(self) -> Outcome | None:
-        """The measured group with the median effect (of an even number the lower one)."""
-        found = {o.effect: o for o in self.measured if o.effect is not None}
-        return found[median_low(o.effect for o in self.measured if o.effect is not None)] if found else None
+        """The measured group with the median effect (of an even number the lower one), of those with room for an effect."""
+        known = [o for o in self.measured if o.effect is not None]
+        known = [o for o in known if o.has_room] or known
+        return {o.effect: o for o in known}[median_low(o.effect for o in known)] if known else None
 
     @property
     def note(self) -> str:
