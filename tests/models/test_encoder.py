@@ -277,3 +277,6 @@ def test_options() -> None:
         BodyConfig.from_dict({"hiden": 4})
     with pytest.raises(ConfigError, match="pooling"):
         Encoder(CONFIG, 4, "max", 0)
+    with pytest.raises(ConfigError, match="dim=0; expected 1 or more"):
+        Encoder(CONFIG, 0, "cls", 0)
+    assert type(Encoder(CONFIG, np.int64(4), "cls", 0).dim) is int  # NumPy's is no JSON

@@ -507,7 +507,7 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
         (["--file", tmp_path / "questions.csv"], "questions.csv: expected lines of one question each in a .txt"),
         (["--file", tmp_path / "ids.txt"], "ids.txt: expected lines of one question each in a .txt"),
         (["x", "--out", tmp_path / "a.csv"], r"ends in .trec, .trec.gz or .jsonl"),
-        (["x", "--top", "0"], "depth=0"),
+        (["x", "--top", "0"], "--top=0; expected 1 or more"),
     ]:
         with pytest.raises(ConfigError, match=said):
             run_command(search_command, "--index", hybrid, *words)

@@ -189,6 +189,7 @@ def test_what_cannot_be_built(tmp_path: Path, tokenizer: Tokenizer) -> None:
     for options, message in (
         ({"title": "front"}, "title is 'front'; expected one of none, prefix, separate"),
         ({"valid_share": 1.5}, "expected a share between 0 and 1"),
+        ({"valid_share": "0.1"}, "valid_share is '0.1'; expected a share"),
     ):
         with pytest.raises(ConfigError, match=message):
             build_collection_task(collection, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1), **options)

@@ -15,6 +15,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, required
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file
+from pretrieve.base.given_numbers import given_number
 from pretrieve.corpora.beir_documents import Ids, id_of, text_of
 from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     if bool(options.question.strip()) == (options.file is not None):
         raise ConfigError("give one question, or a file of questions: --file questions.txt.")
+    given_number(options.top, "--top")
     kind = _kind(options.out)
     index = load_index(options.index, options.threads)
     questions = _questions(options.file) if options.file else [("1", options.question)]

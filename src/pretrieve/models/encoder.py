@@ -7,6 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.given_numbers import given_number
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.projection import make_projection
@@ -96,6 +97,7 @@ class Encoder(nn.Module):
             raise ConfigError(
                 "pooling 'cls' does not go with T5: its texts have no [CLS] in front; set pooling: mean for the scale."
             )
+        dim = given_number(dim, "dim")
         self.config, self.dim, self.pooling, self.similarity, self.head = config, dim, pooling, similarity, head
         self.body = make_body(config, seed)
         self.projection = make_projection(head, config, dim, seed, tower)

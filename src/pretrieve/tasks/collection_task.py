@@ -73,8 +73,8 @@ def build_collection_task(
     """
     if title not in TITLES:
         raise ConfigError(f"title is {title!r}; expected one of {', '.join(TITLES)}.")
-    if not 0 < valid_share < 1:
-        raise ConfigError(f"valid_share is {valid_share}; expected a share between 0 and 1.")
+    if not isinstance(valid_share, float) or not 0 < valid_share < 1:
+        raise ConfigError(f"valid_share is {valid_share!r}; expected a share between 0 and 1.")
     source = Collection(collection)
     if title == "prefix" and source.has("answers"):
         raise ConfigError(
