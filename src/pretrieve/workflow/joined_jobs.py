@@ -46,13 +46,19 @@ class Seeds:
     ten: bool = False
 
     @property
+    def only(self) -> str | None:
+        """The one seed of a run. Paths then have it in place of the wildcard: Snakemake finds the rule of a file by what is in
+        front of its wildcards and behind them, and tries the patterns of every rule that has both."""
+        return self.values[0] if len(self.values) == 1 and not self.ten else None
+
+    @property
     def label(self) -> str:
         """The job in names of files."""
-        return "seeds{seed}0-9" if self.ten else "seed{seed}"
+        return "seeds{seed}0-9" if self.ten else f"seed{self.only or '{seed}'}"
 
     @property
     def message(self) -> str:
-        return "seeds {wildcards.seed}0 to {wildcards.seed}9" if self.ten else "seed {wildcards.seed}"
+        return "seeds {wildcards.seed}0 to {wildcards.seed}9" if self.ten else f"seed {self.only or '{wildcards.seed}'}"
 
     @property
     def suffix(self) -> str:
@@ -66,7 +72,7 @@ class Seeds:
     @property
     def option(self) -> str:
         """The seed as an option in the rule's ``shell``."""
-        return f" --seed '{{{SEED}}}'" if self.ten else " --seed {wildcards.seed}"
+        return f" --seed '{{{SEED}}}'" if self.ten else f" --seed {self.only or '{wildcards.seed}'}"
 
     def repeat(self, program: str, value: str = "{wildcards.seed}") -> str:
         """The end of the command line, before ``--each``; value: of the wildcard, or what stands for it in a rule's ``shell``.
@@ -80,16 +86,16 @@ class Seeds:
         """Paths with ``{seed}``, of all seeds of a job; of ten what tables ask for first, where Snakemake finds it soonest."""
         patterns = list(patterns)
         if not self.ten:
-            return patterns
+            return [pattern.replace(SEED, self.only or SEED) for pattern in patterns]
         patterns.sort(key=lambda pattern: "/metrics/" not in pattern)
         return [pattern.replace(SEED, f"{SEED}{digit}") for pattern in patterns for digit in range(10)]
 
     def of(self, wildcards: Any) -> Sequence[str]:
-        return [f"{wildcards.seed}{digit}" for digit in range(10)] if self.ten else [wildcards.seed]
+        return [f"{wildcards.seed}{digit}" for digit in range(10)] if self.ten else [self.only or wildcards.seed]
 
     def in_words(self, wildcards: Any) -> str:
         """What stands for the seed in the words of a command."""
-        return SEED if self.ten else wildcards.seed
+        return SEED if self.ten else self.only or wildcards.seed
 
     def inputs(self, function: Callable[..., list[str]], name: str) -> Callable[[Any], list[str]]:
         """An input of the rule: ``function`` of the wildcard ``name`` and the seed."""
@@ -199,7 +205,7 @@ class Families(Places):
 
         def of_job(wildcards: Any) -> str:
             calls = self._said(words, wildcards, [self.seeds.in_words(wildcards)])
-            return f" {THEN} {program} ".join(calls) + self.seeds.repeat(program, wildcards.seed)
+            return f" {THEN} {program} ".join(calls) + (self.seeds.repeat(program, wildcards.seed) if self.seeds.ten else "")
 
         return of_job
 
