@@ -40,16 +40,17 @@ MANY = 50
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of one rule: each a job, or ten. values: of the wildcard ``{seed}``."""
+    """The seeds of one rule: each a job, or ten. values: of the wildcard ``{seed}``; only: a seed that stands in its place."""
 
     values: tuple[str, ...] = ()
     ten: bool = False
+    only: str = field(default="", repr=False)
 
-    @property
-    def only(self) -> str | None:
-        """The one seed of a run. Paths then have it in place of the wildcard: Snakemake finds the rule of a file by what is in
-        front of its wildcards and behind them, and tries the patterns of every rule that has both."""
-        return self.values[0] if len(self.values) == 1 and not self.ten else None
+    def alone(self) -> Seeds:
+        """A run's one seed, in paths: Snakemake finds the rule of a file by what is before its wildcards and behind them, and tries
+        the patterns of every rule that has both. Not for a rule with the seed in its ``shell``: with a second seed that would
+        change, and all would run again."""
+        return replace(self, only=self.values[0]) if len(self.values) == 1 and not self.ten else self
 
     @property
     def label(self) -> str:
@@ -72,7 +73,7 @@ class Seeds:
     @property
     def option(self) -> str:
         """The seed as an option in the rule's ``shell``."""
-        return f" --seed '{{{SEED}}}'" if self.ten else f" --seed {self.only or '{wildcards.seed}'}"
+        return f" --seed '{{{SEED}}}'" if self.ten else " --seed {wildcards.seed}"
 
     def repeat(self, program: str, value: str = "{wildcards.seed}") -> str:
         """The end of the command line, before ``--each``; value: of the wildcard, or what stands for it in a rule's ``shell``.
@@ -205,7 +206,8 @@ class Families(Places):
 
         def of_job(wildcards: Any) -> str:
             calls = self._said(words, wildcards, [self.seeds.in_words(wildcards)])
-            return f" {THEN} {program} ".join(calls) + (self.seeds.repeat(program, wildcards.seed) if self.seeds.ten else "")
+            again = self.seeds.repeat(program, wildcards.seed) if self.seeds.ten else ""
+            return f" {THEN} {program} ".join(calls) + again
 
         return of_job
 

@@ -281,7 +281,7 @@ class SeedJobs:
                     continue
                 if not rule.together:
                     parts = [replace(rule, families=(family,), together=True) for family in ours]
-            yield from (replace(part, seeds=seeds) for part in parts for seeds in self.groups)
+            yield from (replace(part, seeds=seeds.alone()) for part in parts for seeds in self.groups)
 
 
 def check_run_size(plan: Plan) -> None:
