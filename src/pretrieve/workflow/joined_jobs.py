@@ -47,9 +47,9 @@ class Seeds:
     only: str = field(default="", repr=False)
 
     def alone(self) -> Seeds:
-        """A run's one seed, in paths: Snakemake finds the rule of a file by what is before its wildcards and behind them, and tries
-        the patterns of every rule that has both. Not for a rule with the seed in its ``shell``: with a second seed that would
-        change, and all would run again."""
+        """A run's one seed, in paths: Snakemake finds the rule of a file by what is before its wildcards and behind them, and
+        tries the patterns of every rule that has both. Not for a rule with the seed in its ``shell``: with a second seed that
+        would change, and all would run again."""
         return replace(self, only=self.values[0]) if len(self.values) == 1 and not self.ten else self
 
     @property
