@@ -220,8 +220,14 @@ def test_recall_of_approximate_searches() -> None:
 def test_where_the_time_of_encoding_goes() -> None:
     small, large = json.loads((RESULTS / "c17_encoding_parts.json").read_text())["results"].values()
     said = page("docs/benchmarks.md")
-    for name, word in (("products", "products"), ("attention", "attention"), ("sums and copies", "sums and copies")):
-        assert f"{word} {100 * small['fp32'][name]:.0f} % ({100 * large['fp32'][name]:.0f} %)" in said, name
+    for kind in ("fp32", "bf16"):
+        parts = [
+            f"{name} {100 * small[kind][name]:.0f} % ({100 * large[kind][name]:.0f} %)"
+            for name in ("products", "attention", "norms and activations", "sums and copies")
+        ]
+        assert f"in {kind}: {', '.join(parts)}" in said
+        gains = [body[kind]["torch's products by ours"] for body in (small, large)]
+        assert "{:.2f} ({:.2f}) times".format(*gains) in said, kind
     counted = small["counted"]
     for name in ("padding, sorted", "padding, as they come"):
         assert f"{100 * (counted[name] - 1):.0f} %" in said
