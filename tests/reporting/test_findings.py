@@ -126,6 +126,10 @@ def test_a_claim_that_asks_for_more_than_was_found_says_what_it_asks_for():
     assert one.effect == "−0.05 [−0.80, 0.70] points"
     [one] = said(findings=[small._replace(check="more"), finding("less", "fails for this seed only", "-4", "-5", "-3")])
     assert one.text.endswith("“The claim less.”"), "a clear difference goes first"
+    [one] = said(
+        findings=[small._replace(id="b", groups="1/3/3", high="0.9"), small._replace(groups="0/3/3", check="more")]
+    )
+    assert one.text.endswith("Asked for: more."), "one that no comparison is for goes first"
 
 
 def finding(name: str, verdict: str, effect: str, low: str, high: str) -> Finding:

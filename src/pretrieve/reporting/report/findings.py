@@ -183,13 +183,15 @@ def _pretraining(found: Found) -> Sentence | None:
 
 def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:
     """The claim with such a verdict whose effect is the largest in units of its interval. One whose interval is on the verdict's
-    side of zero goes before one whose effect is only too small, and one for all seeds before one for this seed."""
+    side of zero goes before one whose effect is only too small, one for all seeds before one for this seed, and a contradicted
+    one before one that more of its comparisons are for."""
     side = 1 if verdicts[0] == SUPPORTED else -1
 
-    def clear(finding: Finding) -> tuple[bool, bool, float]:
+    def clear(finding: Finding) -> tuple[bool, bool, float, float]:
+        shown, measured, _ = map(int, finding.groups.split("/"))
         low, high = sorted(side * float(bound) for bound in (finding.low, finding.high))
         ratio = abs(float(finding.effect)) / max(high - low, 1e-9)
-        return low > 0, finding.verdict == verdicts[0], ratio if low > 0 else -ratio
+        return low > 0, finding.verdict == verdicts[0], min(0, side * shown / measured), ratio if low > 0 else -ratio
 
     best = max((f for f in found.findings if f.verdict in verdicts and f.low and f.high), key=clear, default=None)
     if best is None:
