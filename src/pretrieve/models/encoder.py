@@ -76,7 +76,7 @@ class Encoder(nn.Module):
     T5's sequences ``x1 .. xn </s>`` are pooled (``dual_encoders`` §4). similarity: ``cosine`` gives vectors of norm 1,
     ``dot`` leaves them; head: :mod:`pretrieve.models.projection`, whose weights ``tower`` tells from another tower's.
 
-    Raises ConfigError for an unknown word, or ``cls`` with T5.
+    Raises ConfigError for an unknown word, a ``dim`` below 1, or ``cls`` with T5.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class Seeds:
     @property
     def label(self) -> str:
         """The job in names of files."""
-        return "seeds{seed}0-9" if self.ten else f"seed{self.only or '{seed}'}"
+        return f"seeds{SEED}0-9" if self.ten else f"seed{self.only or SEED}"
 
     @property
     def message(self) -> str:
@@ -96,7 +96,7 @@ class Seeds:
 
     def in_words(self, wildcards: Any) -> str:
         """What stands for the seed in the words of a command."""
-        return SEED if self.ten else self.only or wildcards.seed
+        return SEED if self.ten else self.of(wildcards)[0]
 
     def inputs(self, function: Callable[..., list[str]], name: str) -> Callable[[Any], list[str]]:
         """An input of the rule: ``function`` of the wildcard ``name`` and the seed."""

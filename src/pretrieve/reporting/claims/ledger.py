@@ -276,8 +276,8 @@ def to_markdown(findings: Sequence[Finding], scale: str) -> str:
         " ".join(what_it_shows(scale, findings)),
         "*For* is a comparison of cells that shows what the claim says, over other seeds and other queries together (each p < "
         f"{LEVEL / 2}). Values no better than guessing count neither for nor against a claim. *Groups* is: for / measured / "
-        "all. *Effect* is that of the middle comparison, with its 95 % interval. *q* is the claim's p, adjusted to a "
-        f"false-discovery rate of {LEVEL:.0%} over all claims. What each comparison gave is in claims.groups.csv.",
+        "all. *Effect* is that of the middle comparison with room for it, with its 95 % interval. *q* is the claim's p, "
+        f"adjusted to a false-discovery rate of {LEVEL:.0%} over all claims. What each comparison gave is in claims.groups.csv.",
     ]
     for paper in dict.fromkeys(finding.paper for finding in findings):
         lines = [

@@ -183,8 +183,8 @@ def _pretraining(found: Found) -> Sentence | None:
 
 def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:
     """The claim with such a verdict whose effect is the largest in units of its interval. One whose interval is on the verdict's
-    side of zero goes before one whose effect is only too small, one for all seeds before one for this seed, and a contradicted
-    one before one that more of its comparisons are for."""
+    side of zero goes before one whose effect is only too small, one for all seeds before one for this seed, and, of
+    contradicted ones, the one that fewer of its comparisons support."""
     side = 1 if verdicts[0] == SUPPORTED else -1
 
     def clear(finding: Finding) -> tuple[bool, bool, float, float]:
