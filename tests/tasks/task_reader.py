@@ -1,8 +1,10 @@
-"""Reads a task directory back, for the tests of its writers."""
+"""Reads a task directory back, and searches it with BM25, for the tests of its writers."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -62,3 +64,14 @@ class Task:
         for query_id, doc_id, relevance in zip(*columns, strict=True):
             found.setdefault(query_id, {})[doc_id] = relevance
         return found
+
+
+def search_by_bm25(task: Path, metrics: str = "mrr@10") -> dict[str, Path]:
+    """Run the workflow's program on all queries of a task; returns the files that it writes beside the task, by option."""
+    names = {"index-dir": "index", "runs": "run.trec", "outputs": "metrics.json", "costs": "cost.json"}
+    names |= {"negatives": "negatives.jsonl.gz", "log": "log"}
+    places = {option: task.with_name(f"{task.name}-{name}") for option, name in names.items()}
+    program = [sys.executable, str(Path(__file__).resolve().parents[2] / "workflow_scripts/bm25.py")]
+    program += ["--task", str(task), "--sizes", "full", "--metrics", *metrics.split()]
+    subprocess.run(program + [str(word) for pair in places.items() for word in ("--" + pair[0], pair[1])], check=True)
+    return places

@@ -2,7 +2,7 @@
 
 Seen to fail when: training queries that a size does not draw test it; the dev queries that are drawn train as well; grade
 0 is kept as relevant; a judged document is not drawn; the title stands in the text and in front of it; the store and
-corpus.parquet differ in order; memory grows with the texts.
+corpus.parquet differ in order; memory grows with the texts; BM25 reads no titles; a title that is all of a text is read twice.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
-from task_reader import Task
+from task_reader import Task, search_by_bm25
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.collection import CollectionWriter
-from pretrieve.tasks.collection_task import build_collection_task
+from pretrieve.tasks.collection_task import TITLES, build_collection_task
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.splits import Target
 
@@ -108,6 +110,29 @@ def test_tokens_and_table_have_the_same_texts_in_the_same_order(tmp_path: Path, 
         assert data.titled is (title == "separate")
         for query, text in zip(range(3), task.queries["text"].to_pylist(), strict=False):
             assert task.query_tokens.sentence(query).tolist() == tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def test_bm25_reads_titles_where_an_encoder_does(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """And has the title of a document without a text once."""
+    with CollectionWriter(tmp_path / "c", "made up") as writer:
+        for doc_id, title, text in (
+            ("d1", "zebra", "lake"),
+            ("d2", "", "zebra"),
+            ("d3", "zebra", ""),
+            ("d4", "", "fog"),
+        ):
+            writer.add_document(doc_id, title, text)
+        writer.add_query("q", "zebra", "test")
+        writer.add_judgement("q", "d1", 1, "test")
+    runs = {}
+    for title in TITLES:
+        build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / title, {"full": "all"}, 1), title=title)
+        run = read_trec(search_by_bm25(tmp_path / title)["runs"])
+        runs[title] = run.doc_ids, [scores.tolist() for scores in run.scores]
+    assert runs["separate"] == runs["prefix"]
+    assert runs["separate"][0] == [["d2", "d3", "d1"]] and runs["none"][0] == [["d2", "d3"]]
+    only_title = Dataset(tmp_path / "separate").pack_candidates(np.array([2]), 16)
+    assert only_title.lengths[0] == len(tokenizer.encode("zebra", add_special_tokens=False).ids) + 2
 
 
 def test_dev_queries_come_from_train_where_there_are_none(tmp_path: Path, tokenizer: Tokenizer) -> None:

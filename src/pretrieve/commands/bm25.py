@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, ending_in, required, required_lists
@@ -12,9 +13,11 @@ from pretrieve.corpora.language import LANGUAGES
 from pretrieve.corpora.tables import read_rows
 from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
+from pretrieve.raw.json_file import read_json
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.trec_run import write_trec
+from pretrieve.tasks.collection_tables import with_title
 from pretrieve.tasks.split_table import SplitTable
 from pretrieve.training.cost import Cost
 
@@ -41,9 +44,7 @@ def main(options: argparse.Namespace) -> None:
     splits = SplitTable(options.task / "splits.parquet")
     test_queries = {size: splits.needed(size) for size in dict.fromkeys(options.sizes)}
     with Cost("bm25", options.threads) as cost:
-        rows = read_rows(options.task / "corpus.parquet", ["doc_id", "sentence", "passage"])
-        documents = ((d, f"{s} {p}" if s else p) for d, s, p in rows)
-        bm25.build_index(documents, options.index_dir, options.threads, options.language)
+        bm25.build_index(_documents(options.task), options.index_dir, options.threads, options.language)
         pairs = list(read_rows(options.task / "queries.parquet", ["query_id", "text"]))
         depth = max(options.depth, options.mining_depth)
         run = bm25.search(options.index_dir, pairs, depth, options.k1, options.b, options.threads)
@@ -56,3 +57,14 @@ def main(options: argparse.Namespace) -> None:
     write_negatives(options.negatives, mine(run.restrict(may_train), qrels, options.mining_depth, about))
     cost.write(cost_beside(options.negatives))
     score_options(options)
+
+
+def _documents(task: Path) -> Iterator[tuple[str, str]]:
+    """(id, text) of every candidate, with the words that an encoder reads: its sentence in front, or in a task with titles
+    apart its title, as Anserini's "flat" index of BEIR has them."""
+    titled = read_json(task / "stats.json", "the statistics of a task").get("titled", False)
+    for doc_id, title, sentence, passage in read_rows(
+        task / "corpus.parquet", ["doc_id", "title", "sentence", "passage"]
+    ):
+        front = sentence or (title if titled and title != passage else "")
+        yield doc_id, with_title(front, passage)

@@ -260,7 +260,7 @@ class _Contents:
         return (PassageText([text], number, number) for number, (_, _, text) in enumerate(self._documents()))
 
     def titles(self) -> Iterator[str]:
-        return (title for _, title, _ in self._documents())
+        return ("" if title == text else title for _, title, text in self._documents())
 
     def corpus(self) -> Iterator[tuple]:
         return ((doc_id, title, "", text, -1, number) for number, (doc_id, title, text) in enumerate(self._documents()))
