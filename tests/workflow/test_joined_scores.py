@@ -3,7 +3,7 @@ seed trains alone.
 
 Seen to fail when: scores are kept that Snakemake would make again; what code a job has is no part of the comparison; data are
 compared by their names alone; the files beside a run are not packed; the metrics files are not touched; systems of figures or
-runs of case studies stay behind.
+runs of case studies stay behind; a score of other code is kept as one of today's.
 """
 
 from __future__ import annotations
@@ -133,6 +133,12 @@ def test_what_would_not_be_made_here_is_refused(
         "was made by other code (see --any-code)",
     ]
     assert len(list((other.folder / ROOT).glob("metrics/*.*-*/*/seed1.json"))) == 3
+    of_other_code = of("code", "0" * 24)
+    program(other, "take-scores", "--file", str(of_other_code), "--any-code")
+    again = tmp_path / "again.tar.xz"
+    program(other, "keep-scores", "--scale", "demo", "--out", str(again), *ONE)
+    kept_again, before = (json.loads(read_scores(path)[MANIFEST])["scores"] for path in (again, of_other_code))
+    assert kept_again == before  # with the code that made them
 
 
 def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workflow, monkeypatch) -> None:

@@ -160,9 +160,9 @@ def seed_of(file: str) -> int:
 
 
 def taken(root: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    """Metrics file and its SHA-256 → commit and processor, of the scores that came from elsewhere (:func:`take`)."""
+    """Metrics file and its SHA-256 → code, commit and processor, of the scores that came from elsewhere (:func:`take`)."""
     return {
-        (file, entry["sha256"]): {"commit": entry["commit"], "cpu": entry["cpu"]}
+        (file, entry["sha256"]): {name: entry[name] for name in ("code", "commit", "cpu")}
         for record in sorted((root / "taken").glob("*.json"))
         for file, entry in read_json(record, "a record of scores from elsewhere").items()
     }
