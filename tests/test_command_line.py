@@ -110,6 +110,11 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
             "estimate --config seeds=[1] scale=small",
             "'scale=small': expected no scale here; --scale or the file names it",
         ),
+        (
+            "overlap --corpus c --test t --out o.json --share 5",
+            "share 5: expected a share of a paragraph's 8-grams, above",
+        ),
+        ("report_time --results r --elapsed -5", "--elapsed is -5; expected the run's wall seconds, above 0"),
         ("bundle --cores 0", "--cores 0: expected a number of MiB above 0, and 1 core or more"),
         ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),

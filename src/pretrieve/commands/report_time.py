@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import required
+from pretrieve.base.errors import ConfigError
 from pretrieve.reporting.report.timing import format_report, read_stages, startup_seconds
 
 
@@ -16,6 +17,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
+    if options.elapsed is not None and not options.elapsed > 0:
+        raise ConfigError(f"--elapsed is {options.elapsed:g}; expected the run's wall seconds, above 0.")
     startup = startup_seconds(options.results / "logs", options.since)
     stages = read_stages(options.results / "benchmarks", options.since)
     print(format_report(stages, options.elapsed, startup), end="")

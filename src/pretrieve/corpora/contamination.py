@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file, write_json
 from pretrieve.corpora.tables import read_rows, read_table
 from pretrieve.corpora.wikitext import normalise_title
@@ -187,8 +187,10 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dic
     with less than 8 words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
     articles that overlap.
 
-    Raises DataError when a table or the test set cannot be read.
+    Raises DataError when a table or the test set cannot be read, and ConfigError when ``share`` is none.
     """
+    if not 0 < share <= 1:
+        raise ConfigError(f"share {share:g}: expected a share of a paragraph's 8-grams, above 0 and at most 1.")
     paragraphs = read_test_paragraphs(test)
     index = _Index(paragraphs)
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
