@@ -3,7 +3,8 @@ seed trains alone.
 
 Seen to fail when: scores are kept that Snakemake would make again; what code a job has is no part of the comparison; data are
 compared by their names alone; the files beside a run are not packed; the metrics files are not touched; systems of figures or
-runs of case studies stay behind; a score of other code is kept as one of today's.
+runs of case studies stay behind; a score of other code is kept as one of today's;
+Snakemake is asked for all scores at once.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from tiny_science import ENCODERS, change_config
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import DataError
 from pretrieve.operations.bundle.archive import write_archive
-from pretrieve.operations.bundle.contents import Asked
+from pretrieve.operations.bundle.contents import Asked, remaining
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.publish.pages import SCORES
-from pretrieve.operations.scores import MANIFEST, _place, keep, origins, read_scores, records, scored, take
+from pretrieve.operations.scores import MANIFEST, _place, apart, keep, origins, read_scores, records, scored, take
 from pretrieve.reporting.tables.filling import read_lines
 
 ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"
@@ -66,6 +67,20 @@ def test_figures_have_their_systems_and_case_studies_their_runs(monkeypatch: pyt
     assert "seed-1-8.seed-pairwise-full" in only_drawn and not any(name.startswith("bm25.") for name in only_drawn)
     named = Asked("demo", tables=("seed_encoder/table5",), config=asked.config)
     assert scored(named, named.plan()) == set(named.trained(named.plan()))
+
+
+def test_what_mines_negatives_is_not_asked_for_beside_what_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the negatives, which are not kept, Snakemake would make it again."""
+    monkeypatch.chdir(CODE)
+    asked = Asked("demo", ("condenser/table6",), config=("seeds=[7]",))
+    files = scored(asked, asked.plan())
+    lists = apart(files, remaining(asked, files, again=True))
+    assert sorted(file for some in lists for file in some) == sorted(files)
+    for encoder in ("bert", "condenser"):
+        first, then = (
+            f"{ROOT}/metrics/{encoder}.{name}-full/questions/seed7.json" for name in ("dpr-bm25", "dpr-hard")
+        )
+        assert {first, then} <= files and not any({first, then} <= set(some) for some in lists)
 
 
 def test_a_run_is_packed_where_it_is_read() -> None:

@@ -22,8 +22,10 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,26 @@ def chains(asked: Asked, files: Iterable[str]) -> Chains:
     return {file: [*behind(made_by[file], made_by), made_by[file]] for file in files}
 
 
+def apart(files: Iterable[str], jobs: Sequence[Job]) -> list[list[str]]:
+    """Files in lists, in none of which a file's job of the workflow needs another one's. Snakemake runs a job again that is
+    asked for beside one that needs it, if what it made for that one, as negatives, is not there.
+
+    jobs: all that are behind the files, with those that make them.
+    """
+    made_by, needs = makers(jobs), defaultdict[str, set[str]](set)
+    for job in jobs:
+        needs[job.group] |= {made_by[place].group for place in job.call.needs if place in made_by} - {job.group}
+
+    @cache
+    def depth(group: str) -> int:
+        return 1 + max(map(depth, needs[group]), default=0)
+
+    lists = defaultdict[int, list[str]](list)
+    for file in files:
+        lists[depth(made_by[file].group)].append(file)
+    return list(lists.values())
+
+
 def fingerprint(jobs: Sequence[Job]) -> dict[str, str]:
     """What must be equal for two scores to be the same: ``arguments`` and ``code`` of all jobs, a hash each."""
     parts = {"arguments": [job.id for job in jobs], "code": [job.code for job in jobs]}
@@ -119,7 +141,8 @@ def keep(asked: Asked, out: Path) -> int:
             f"{wanted[0]}: no such file, nor the other {len(wanted) - 1} scores of seeds {', '.join(map(str, plan.seeds))}; "
             "expected at least one. Name the run's own seeds and tables, or run snakemake first."
         )
-    stale = {place for job in (remaining(asked, there) if there else ()) for place in job.call.makes}
+    lists = apart(there, remaining(asked, there, again=True)) if there else []
+    stale = {place for some in lists for job in remaining(asked, some) for place in job.call.makes}
     files = [file for file in there if file not in stale]
     if old := sorted(stale.intersection(there)):
         print(
