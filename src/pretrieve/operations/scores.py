@@ -78,10 +78,10 @@ def chains(asked: Asked, files: Iterable[str]) -> Chains:
 
 
 def apart(files: Iterable[str], jobs: Sequence[Job]) -> list[list[str]]:
-    """Files in lists, in none of which a file's job of the workflow needs another one's. Snakemake runs a job again that is
-    asked for beside one that needs it, if what it made for that one, as negatives, is not there.
+    """The files in lists: within a list, no file is made from what another one's job of the workflow makes.
 
-    jobs: all that are behind the files, with those that make them.
+    Asked for two such files together, Snakemake runs the first job again if what it made for the second, such as negatives,
+    is not there. jobs: those that make the files, and all that are behind them.
     """
     made_by, needs = makers(jobs), defaultdict[str, set[str]](set)
     for job in jobs:
