@@ -187,7 +187,7 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dic
     with less than 8 words, which only a title can find; ``articles``, ``articles_by_title``, ``articles_by_text``:
     articles that overlap.
 
-    Raises DataError when a table or the test set cannot be read, and ConfigError when ``share`` is none.
+    Raises DataError when a table or the test set cannot be read, and ConfigError when ``share`` is not above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise ConfigError(f"share {share:g}: expected a share of a paragraph's 8-grams, above 0 and at most 1.")

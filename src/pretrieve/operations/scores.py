@@ -70,11 +70,10 @@ def scored(asked: Asked, plan: Plan) -> set[str]:
     return files
 
 
-def chains(asked: Asked, files: Iterable[str]) -> Chains:
-    """Of the metrics files of trained systems, whether they are there or not."""
-    files = sorted(files)
-    made_by = makers(remaining(asked, files, again=True))
-    return {file: [*behind(made_by[file], made_by), made_by[file]] for file in files}
+def chains(files: Iterable[str], jobs: Iterable[Job]) -> Chains:
+    """Of metrics files; jobs: those that make them and all that are behind them, with others or without."""
+    made_by = makers(jobs)
+    return {file: [*behind(made_by[file], made_by), made_by[file]] for file in sorted(files)}
 
 
 def apart(files: Iterable[str], jobs: Sequence[Job]) -> list[list[str]]:
@@ -141,8 +140,8 @@ def keep(asked: Asked, out: Path) -> int:
             f"{wanted[0]}: no such file, nor the other {len(wanted) - 1} scores of seeds {', '.join(map(str, plan.seeds))}; "
             "expected at least one. Name the run's own seeds and tables, or run snakemake first."
         )
-    lists = apart(there, remaining(asked, there, again=True)) if there else []
-    stale = {place for some in lists for job in remaining(asked, some) for place in job.call.makes}
+    jobs = remaining(asked, there, again=True) if there else []
+    stale = {place for some in apart(there, jobs) for job in remaining(asked, some) for place in job.call.makes}
     files = [file for file in there if file not in stale]
     if old := sorted(stale.intersection(there)):
         print(
@@ -150,16 +149,16 @@ def keep(asked: Asked, out: Path) -> int:
         )
     if not files:
         return 0
-    found = chains(asked, files)
+    found = chains(files, jobs)
     here = {"commit": version_of(code_file()).commit, "cpu": cpu_model()}
     elsewhere = taken(Path(plan.root))
     scores = {}
     for file, jobs in found.items():
         digest = sha256_of(Path(file))
         scores[file] = fingerprint(jobs) | {"sha256": digest} | elsewhere.get((file, digest), here)
-    jobs = {job.id: job for some in found.values() for job in some}
-    manifest = {"scale": asked.scale, "scores": scores, "data": data_hashes(data_places(list(jobs.values())))}
-    runs = needed_runs(asked, plan, list(jobs.values()), answers=True)
+    needed = list({job.id: job for some in found.values() for job in some}.values())
+    manifest = {"scale": asked.scale, "scores": scores, "data": data_hashes(data_places(needed))}
+    runs = needed_runs(asked, plan, needed, answers=True)
     names = {name for file, some in found.items() for name in records(file, some, runs)}
     members = {name: Path(name) for name in sorted(names) if Path(name).is_file()}
     write_archive(out, members | {MANIFEST: json.dumps(manifest, indent=1, sort_keys=True).encode()})
@@ -237,7 +236,7 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
             taken.refused[file] = "is there already" + ("" if same else ", with other contents")
     if not (wanted := [file for file in kept if file not in taken.refused]):
         return taken
-    found = chains(asked, wanted)
+    found = chains(wanted, remaining(asked, wanted, again=True))
     places = data_places(list({job.id: job for jobs in found.values() for job in jobs}.values()))
     build(asked, plan, places, cores)
     here = data_hashes(places)
