@@ -152,6 +152,9 @@ def test_p_and_interval_are_those_of_student():
     assert one.p_above(0) == pytest.approx(0.0581, abs=1e-4) and one.p_below(0) == pytest.approx(0.9419, abs=1e-4)
     assert one.interval() == pytest.approx((2 - 2.7764, 2 + 2.7764), abs=1e-4)
     assert Estimate(1.0, (), 6).p_above(0) == 1 / 64 and Estimate(0.0, (), 6).p_above(0) == 1
+    assert Estimate(1.0, (), 43).p_above(0.5) == Estimate(0.0, (), 43).p_below(0.01) == 1, (
+        "how far others would lie is not known"
+    )
     assert Estimate(1.0, (), 6).interval() == (1.0, 1.0) and Estimate(1.0, (), 5).interval() == (-np.inf, np.inf)
     assert Estimate(1.0, (), 2000).p_above(0) == Estimate(1.0, ((1e-9, 100.0),)).p_above(0) == SMALLEST > 0
 

@@ -1,7 +1,7 @@
 """The papers' order beside ours: ranks, rho and flips on columns worked out by hand.
 
 Seen to fail when: ranks count from the worst; a flip counts once for each of its rows; a small flip is beyond chance; rows of two
-training-set sizes share a column; quoted rows have ranks.
+training-set sizes or metrics share a column; quoted rows have ranks.
 """
 
 from __future__ import annotations
@@ -80,6 +80,9 @@ def test_only_rows_that_can_be_compared_share_a_column():
     all_of_it = [printed(f"{name}.r-full", *rest, 7)._replace(row=f"{name}, all") for name, *rest in more]
     columns = columns_of(ranked(*few, *all_of_it))
     assert [(column.title, column.left[0].rho) for column in columns] == [("R@10, 1k", "1.00"), ("R@10, full", "0.50")]
+    ranks = ranked(*few)
+    columns = columns_of([*ranks, *(rank._replace(metric="mrr@10") for rank in ranks)])
+    assert [(column.title, len(column.left)) for column in columns] == [("R@10, recall@10", 3), ("R@10, mrr@10", 3)]
     assert ranked(*few[:2]) == [], "two rows have no order"
     assert ranked(*(line._replace(published_value="") for line in few)) == [], "no paper has them"
 

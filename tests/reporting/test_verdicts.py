@@ -34,7 +34,7 @@ from pretrieve.reporting.claims.ledger import (
 )
 from pretrieve.reporting.claims.measured import Facts, Measurements
 from pretrieve.reporting.claims.verdicts import judge_claims
-from pretrieve.reporting.figures.points import Point, write_points
+from pretrieve.reporting.figures.points import Point
 from pretrieve.reporting.tables.filling import Line, write_lines
 from pretrieve.reporting.tables.rows import read_rows, write_rows
 from pretrieve.workflow.config_files import read_config
@@ -72,7 +72,7 @@ def judge(lines, cells, seeds=(1, 2, 3), points=(), facts=None, **claim):
     """The verdict on a claim with this check over a table with these lines."""
     write_lines(ROOT / "tables/tiny/table1.csv", lines)
     if points:
-        write_points(ROOT / "figures/tiny/figure1.csv", points)
+        write_rows(ROOT / "figures/tiny/figure1.csv", points, Point)
     Path("claims.yaml").write_text(yaml.safe_dump({"claims": [claim_of(cells, **claim)]}))
     return judge_claims(load_claims("claims.yaml"), Measurements(ROOT, seeds, facts))[0]
 
@@ -562,6 +562,38 @@ def test_steps_to_reach_what_the_other_comes_to(folder):
     points = [one._replace(sd="", n_seeds="1") for one in points]
     found = judge([line("a", "x", "1")], cells, points=points, type="reach", smallest_effect=0.3)
     assert found.verdict == "inconclusive" and "no uncertainty is known" in found.note
+
+
+def test_a_curve_that_is_as_good_in_time_is_seldom_said_to_be_late(folder):
+    """a is where b ends at a fifth of b's steps, and stays there. The best of b's noisy values lies above its end, so that draws
+    of all values alone count a as late in every third run."""
+    rng, late = np.random.default_rng(5), 0
+    steps = [0, 10, 20, 30, 40, 50]
+    for _ in range(60):
+        curves = {"u": [0.1, *[0.5] * 5], "v": [0.1, *[0.5] * 5]}
+        drawn = {name: rng.normal(values, 0.03) for name, values in curves.items()}
+        points = [
+            point(name, str(x), f"{y:.4f}", sd="0.0520", encoder=name)
+            for name, values in drawn.items()
+            for x, y in zip(steps, values, strict=True)
+        ]
+        cells = [at("u", "each"), at("v", "each")]
+        found = judge([line("a", "x", "1")], cells, points=points, type="reach", smallest_effect=0.25)
+        late += found.outcomes[0].outcome == "against"
+    assert late <= 3
+
+
+def test_steps_of_one_training_are_not_the_same_runs(folder):
+    """All name the metrics file of its end."""
+    with_scores({"a": hits(100, 101, 102), "b": hits(50, 51, 52)})
+    fields = {"dataset": "qa", "metric": "recall@1"}
+    points = [
+        point(name, x, y, system=f"{name}.r-1k", **fields)
+        for name, y in (("a", "0.5"), ("b", "0.25"))
+        for x in ("0", "10", "20")
+    ]
+    found = judge([line("a", "x", "1")], [at("a", "each"), at("b", "each")], points=points)
+    assert [outcome.outcome for outcome in found.outcomes] == ["for"] * 3
 
 
 def test_a_series_that_was_not_run_and_a_figure_that_is_not_there(folder):

@@ -134,8 +134,9 @@ class Estimate:
         """One-sided p of 'the effect is at most ``bound``': small when it is above."""
         distance = self.effect - bound
         if not any(variance for variance, _ in self.parts):
-            # All values are equal: the probability that this many lie on one side by chance.
-            return max(0.5**self.n, SMALLEST) if distance > 1e-12 else 1.0
+            # All values are equal: the probability that this many lie on one side of 0 by chance. How far they would lie from
+            # another bound is not known.
+            return max(0.5**self.n, SMALLEST) if distance > 1e-12 and not bound else 1.0
         low, high = 0.0, 0.5  # of the tail whose critical value is the distance
         for _ in range(40):
             middle = (low + high) / 2

@@ -182,7 +182,7 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages
         f"{headline_table(headlines)}\n\n"
         "A row is one claim: what a paper's method adds to its first baseline; of several comparisons, the one with the median"
         " difference; one whose metric has no room for the smallest effect is shown only if there is no other."
-        " The verdict is on all of them: *q*, the claim's p adjusted for all claims of the scale, has to be below"
+        " The verdict is on all of them: *q*, the claim's p adjusted for all measured claims of its run, has to be below"
         " 0.05. Intervals cover other test queries and, with several seeds, other seeds. *≈ chance*: no better than guessing."
         " *≥*: BM25's MRR at a greater depth is at least this.\n\n"
         f"{claims_sentence(root, where=f'the scale `{scale_of(root)}`')} Claims,"

@@ -169,7 +169,16 @@ def reach(
     if any(None in spread for spread in spreads):
         return replace(outcome, note="no uncertainty is known (one seed, and no values per query during training)")
     drawn = [_independent_draws([v for _, v in curve], s) for curve, s in zip(curves, spreads, strict=True)]
-    return _from_draws(outcome, parts(*drawn), lambda part: part <= margin, lambda part: part > margin)
+    found = _from_draws(outcome, parts(*drawn), lambda part: part <= margin, lambda part: part > margin)
+    # The greatest of many draws lies above the second curve's best, so draws would say too often that the first is late. It is
+    # late only if each of its values up to the margin is below the second one's last.
+    last, end = curves[1][-1], spreads[1][-1]
+    early = [(v, s) for (x, v), s in zip(curves[0], spreads[0], strict=True) if x <= margin * last[0]]
+    below = [
+        independent_estimate([float(value.number), float(last[1].number)], [1, -1], [spread, end]).p_below(0)
+        for value, spread in early
+    ]
+    return replace(found, p_against=max(below, default=1.0))
 
 
 def _independent_draws(values: Sequence[Value], spreads: Sequence[Sequence[tuple[float, float]]]) -> np.ndarray:

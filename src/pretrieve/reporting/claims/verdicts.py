@@ -163,8 +163,10 @@ def _once(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """The outcomes, those of values that an earlier group already has marked: one data set may play two roles."""
     seen, result = set(), []
     for outcome in outcomes:
-        key = tuple((value.files, value.metric) for value in outcome.values)
-        if outcome.values and all(files for files, _ in key):
+        # All steps of a training name the files of its end.
+        xs = [place.where[2] if place.is_point else "" for place in outcome.places]
+        key = tuple((value.files, value.metric, x) for value, x in zip(outcome.values, xs, strict=False))
+        if outcome.values and all(files for files, _, _ in key):
             if key in seen and outcome.outcome in (FOR, AGAINST, OPEN):
                 outcome = replace(
                     outcome, outcome=REPEATED, note="the same runs on the same data as another comparison"

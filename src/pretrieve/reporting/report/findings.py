@@ -212,7 +212,7 @@ def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | Non
 
 def _order(found: Found) -> Sentence | None:
     """How far the rows that the papers measured, too, stand in their order."""
-    columns = {(r.paper, r.table, r.column, r.size): r for r in found.ranks if r.rho and r.low}
+    columns = {(r.paper, r.table, r.column, r.metric, r.size): r for r in found.ranks if r.rho and r.low}
     if not columns:
         return None
     low, middle, high = (f"{x:.2f}" for x in np.quantile([float(r.rho) for r in columns.values()], (0.25, 0.5, 0.75)))

@@ -61,6 +61,7 @@ class Rank(NamedTuple):
     flips_shown: str
     guessed: str
     flipped: str
+    metric: str = ""
 
 
 def orders(tables: Mapping[str, Sequence[Line]], measurements: Kept) -> list[Rank]:
@@ -127,6 +128,7 @@ def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Me
             flips_shown=str(shown),
             guessed=str(sum(map(measurements.at_chance, found))),
             flipped="; ".join(flipped[i]),
+            metric=line.metric,
         )
         for i, (line, of_paper, of_run) in enumerate(zip(lines, *ranks, strict=True))
     ]
@@ -172,12 +174,13 @@ class OrderColumn:
 
 def columns_of(ranks: Sequence[Rank]) -> list[OrderColumn]:
     """The columns of ``order.csv``, in its order. A line's word is ``shown``, ``flip`` or ''."""
-    groups: dict[tuple[str, str, str, str], list[Rank]] = {}
+    groups: dict[tuple[str, ...], list[Rank]] = {}
     for rank in ranks:
-        groups.setdefault((rank.paper, rank.table, rank.column, rank.size), []).append(rank)
-    sizes = Counter(key[:3] for key in groups)
+        groups.setdefault((rank.paper, rank.table, rank.column, rank.metric, rank.size), []).append(rank)
+    kinds = [Counter(key[:3] for key in {(*key[:3], key[part]) for key in groups}) for part in (3, 4)]
     columns = []
-    for (paper, table, column, size), some in groups.items():
+    for (paper, table, column, *further), some in groups.items():
+        told = [word for word, counts in zip(further, kinds, strict=True) if counts[paper, table, column] > 1]
         left = sorted(some, key=lambda rank: float(rank.rank_published))
         right = sorted(left, key=lambda rank: float(rank.rank_here))
         lines = [
@@ -194,7 +197,7 @@ def columns_of(ranks: Sequence[Rank]) -> list[OrderColumn]:
             OrderColumn(
                 paper,
                 table,
-                f"{column}, {size}" if sizes[paper, table, column] > 1 else column,
+                ", ".join([column, *told]),
                 left,
                 right,
                 lines,
