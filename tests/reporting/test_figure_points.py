@@ -23,9 +23,10 @@ from pretrieve.references.figures import load_figure, load_figures
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
-from pretrieve.reporting.figures.points import Point, read_points, write_points
+from pretrieve.reporting.figures.points import Point, read_points
 from pretrieve.reporting.tables.filling import count_statuses
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.rows import write_rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,10 +75,11 @@ def test_a_score_that_guessing_has_is_marked_and_so_is_a_ratio_of_it(tmp_path):
     assert found["b", "gain", "qa"].beyond_chance == "yes"
 
 
-def test_a_ratio_is_taken_for_each_seed(tmp_path):
+def test_a_ratio_is_that_of_the_means_over_seeds(tmp_path):
     point = points_of(tmp_path)["b", "gain", "qa"]
-    # (0.5 − 0.4375) / 0.4375 = 14.2857 %; (0.6667 − 0.5625) / 0.5625 = 18.5185 %. Of the means it would be 16.6667 %.
-    assert (point.y, point.sd, point.unit) == ("16.40", "2.99", "%")
+    # Means of (0.5, 0.6667) and (0.4375, 0.5625): (0.5833 − 0.5) / 0.5 = 16.6667 %. The mean of each seed's ratio would be 16.40.
+    # On the tangent the seeds have 14.5833 and 18.75 %.
+    assert (point.y, point.sd, point.unit) == ("16.67", "2.95", "%")
 
 
 def test_intervals_are_over_queries_and_seeds(tmp_path):
@@ -256,8 +258,8 @@ def test_a_damaged_analysis_is_named(tmp_path, old, new, words):
 
 def test_the_csv_reads_back_and_equal_points_give_equal_bytes(tmp_path):
     points = list(points_of(tmp_path).values())
-    write_points(tmp_path / "one.csv", points)
-    write_points(tmp_path / "two.csv", read_points(tmp_path / "one.csv"))
+    write_rows(tmp_path / "one.csv", points, Point)
+    write_rows(tmp_path / "two.csv", read_points(tmp_path / "one.csv"), Point)
     assert read_points(tmp_path / "one.csv") == points
     assert (tmp_path / "one.csv").read_bytes() == (tmp_path / "two.csv").read_bytes()
     head = (tmp_path / "one.csv").read_text().splitlines()[0]

@@ -26,7 +26,7 @@ from pretrieve.reporting.claims.measured import Facts, Measurements, bases_of
 from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
-from pretrieve.reporting.figures.points import write_points
+from pretrieve.reporting.figures.points import Point
 from pretrieve.reporting.report.fidelity import encoder_choices, recipe_choices
 from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
 from pretrieve.reporting.report.page import render
@@ -94,7 +94,7 @@ def finished(plan, tmp_path_factory):
     svg = Path(figure_file(str(RUN), *FIGURE.split("/")))
     svg.parent.mkdir(parents=True)
     svg.write_bytes(to_svg(figure, points, "demo"))
-    write_points(svg.with_suffix(".csv"), points)
+    write_rows(svg.with_suffix(".csv"), points, Point)
     papers = ("pretraining_tasks", "condenser")
     claims = [claim for claim in load_claims(ROOT / "references/claims.yaml") if claim.paper in papers]
     verdicts = judge_claims(claims, Measurements(RUN, [1]))

@@ -11,8 +11,9 @@ from pretrieve.references.tables import load_table
 from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.manifest import make_manifest
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
-from pretrieve.reporting.figures.points import write_points
+from pretrieve.reporting.figures.points import Point
 from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.rows import write_rows
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,7 @@ def main(args: argparse.Namespace) -> None:
     analyses, corpus, starts = (options.pop(key) for key in ("analyses", "corpus", "starts"))
     setting = FigureSetting(Setting.of(options), analyses, corpus, starts)
     points = measure_figure(figure, setting, published)
-    write_points(args.csv, points)
+    write_rows(args.csv, points, Point)
     with whole_file(args.svg) as stream:
         stream.write(to_svg(figure, points, setting.tables.scale, setting.tables))
     write_json(args.manifest, make_manifest(figure, points, setting, args.config_hash, args.lock, args.sources))

@@ -17,7 +17,7 @@ from pretrieve.references.figures import Measure, Series
 from pretrieve.references.tables import Cell
 from pretrieve.reporting.tables.filling import MEASURED
 from pretrieve.reporting.tables.results import ResultFiles, Setting
-from pretrieve.reporting.tables.rows import read_rows, write_rows
+from pretrieve.reporting.tables.rows import read_rows
 
 #: Behind the name of a series: points that the paper states at an x that was not measured.
 AS_PUBLISHED = " (published)"
@@ -63,13 +63,8 @@ def is_measured(point: Point) -> bool:
     return point.status in MEASURED
 
 
-def write_points(path: Path | str, points: Sequence[Point]) -> None:
-    """Write a figure's CSV."""
-    write_rows(path, points, Point)
-
-
 def read_points(path: Path | str) -> list[Point]:
-    """Read a CSV that :func:`write_points` wrote. Raises DataError when it has other columns or a broken line."""
+    """Read a figure's CSV. Raises DataError when it has other columns or a broken line."""
     return read_rows(path, Point, "figure")
 
 

@@ -85,20 +85,25 @@ class Scores:
         relative_to: str,
         common: Sequence[str] | None,
     ) -> Found:
-        """(own − base) / base for each seed."""
+        """(own − base) / base of the means over seeds. A seed's value is that of the tangent at these means, so that the
+        values' mean is the ratio of the means, and their deviation that of the interval: ratios of single seeds would weigh
+        most where the base is near 0."""
         seeds = self._tables.seeds_of(cell_of(measure))
         base, base_rows = self._values(measure._replace(system=relative_to), seeds, common)
         if not all(base):
             raise NotMeasured("not-run", f"{relative_to} scores 0, to which nothing has a ratio")
-        values = tuple((ours - theirs) / theirs for ours, theirs in zip(own[0], base, strict=True))
+        a, b = fmean(own[0]), fmean(base)
+        ratio = a / b
+        values = tuple(
+            ratio - 1 + (ours - a - ratio * (theirs - b)) / b for ours, theirs in zip(own[0], base, strict=True)
+        )
         blocks = [matrix_of(rows) for rows in (own[1], base_rows)]
         if any(block is None for block in blocks) or own[1][0].keys() != base_rows[0].keys():
             return Found(values, measure)
-        a, b = fmean(own[0]), fmean(base)
         systems = (measure.system, relative_to)
-        estimate = crossed_estimate(blocks, [1 / b, -a / b**2], [self._base(system) for system in systems])
+        estimate = crossed_estimate(blocks, [1 / b, -ratio / b], [self._base(system) for system in systems])
         half = estimate.interval()[1] - estimate.effect
-        return Found(values, measure, interval=(fmean(values) - half, fmean(values) + half))
+        return Found(values, measure, interval=(ratio - 1 - half, ratio - 1 + half))
 
     def _values(
         self, measure: Measure, seeds: Sequence[int], common: Sequence[str] | None

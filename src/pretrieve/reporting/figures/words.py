@@ -183,12 +183,5 @@ def _missing(figure: Figure, points: Sequence[Point]) -> dict[str, list[str]]:
 
 def _reason(point: Point, figure: Figure) -> str:
     """Why there is no value, without the reference's own note."""
-    own = next(
-        (
-            series.note
-            for panel, series in figure.all_series()
-            if (panel.name, series.name) == (point.panel, point.series)
-        ),
-        "",
-    )
-    return point.note.removeprefix(own).removeprefix("; ")
+    notes = {(panel.name, series.name): series.note for panel, series in figure.all_series()}
+    return point.note.removeprefix(notes.get((point.panel, point.series), "")).removeprefix("; ")
