@@ -74,6 +74,17 @@ def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:
     assert table_request(made, "x")["rows"][-1]["kind"] == "hybrid"
 
 
+@pytest.mark.parametrize(("name", "conventions", "more"), [("arguana", ["drop-identical-ids"], 1), ("scifact", [], 0)])
+def test_the_query_itself_is_dropped_in_arguana(folder: Path, config: dict, name: str, conventions, more: int) -> None:
+    """Its queries are documents. One more hit is kept, for the metrics cut the list after that."""
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder.rename(folder.with_name(name)))})
+    check_config(made, made["tables"])
+    data, request = made["datasets"]["my-corpus"], table_request(made, "x")
+    assert data.get("conventions", []) == request.get("conventions", []) == conventions
+    assert data["depth"] == request["depth"] == made["my_corpus_options"]["depth"] + more
+    assert any("a hit with that id is dropped" in line for line in request["remarks"]) == bool(conventions)
+
+
 @pytest.mark.parametrize("scale", ["small", "paper"])
 def test_a_scale_with_entries_of_its_own_compares_too(folder: Path, config: dict, scale: str) -> None:
     """Its entries were not laid over the general ones before the check, and its ``originals`` were of roles that had gone."""
@@ -105,6 +116,7 @@ def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> Non
         ("passage_length", 4096, "passage_length: 4096 is not allowed; expected 7 to 512"),
         ("passage_length", 6, "my_corpus_options.passage_length: 6 is not allowed; expected 7 to 512"),
         ("depth", 20, "my_corpus_options.depth: 20 hits of a query are too few for the metrics; expected 100 or more"),
+        ("depth", 2**31, "my_corpus_options.depth: 2147483648 is not allowed: .* the maximum of 2147483647"),
         (
             "language",
             "english",

@@ -104,6 +104,25 @@ def test_the_documents_are_written_once(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(made("sections", code="edited readers")) == 3
 
 
+def test_documents_are_made_again_with_other_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that took too long may be read with them."""
+    folder, out = put(tmp_path / "f", a_dot_txt="Text."), tmp_path / "made"
+    monkeypatch.delenv("PRETRIEVE_SIZE_LIMIT", raising=False)
+    before = os.stat(converted(str(folder), out, Wanted()).corpus).st_mtime_ns
+    monkeypatch.setenv("PRETRIEVE_SIZE_LIMIT", "10")
+    assert os.stat(converted(str(folder), out, Wanted()).corpus).st_mtime_ns != before
+
+
+@pytest.mark.parametrize("content", [b"", b'{"key": "', b"\xff", b"7", b"[" * 100_000, None])
+def test_documents_are_made_again_where_the_record_is_damaged(tmp_path: Path, content: bytes | None) -> None:
+    folder, out = put(tmp_path / "f", a_dot_txt="Text."), tmp_path / "made"
+    made = converted(str(folder), out, Wanted())
+    whole = (out / "made_of.json").read_bytes()
+    content = json.dumps({"key": json.loads(whole)["key"]}).encode() if content is None else content  # it has no notes
+    (out / "made_of.json").write_bytes(content)
+    assert converted(str(folder), out, Wanted()) == made and (out / "made_of.json").read_bytes() == whole
+
+
 def test_a_failed_reading_leaves_nothing_that_counts(tmp_path: Path) -> None:
     folder = put(tmp_path / "t", corpus_dot_csv=TABLE)
     converted(str(folder), tmp_path / "made", Wanted())

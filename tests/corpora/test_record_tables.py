@@ -196,6 +196,12 @@ def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
             b'{"text": ["a", "b"]}',
             r"a.jsonl: line 1: column 'text' is list \"\['a', 'b'\]\"; expected a text or a number",
         ),
+        (
+            "a.jsonl",
+            b'{"id": "1", "text": true}',
+            "a.jsonl: line 1: column 'text' is bool 'True'; expected a text or a number",
+        ),
+        ("a.jsonl", b'{"id": false, "text": "a"}', "a.jsonl: line 1: column 'id' is bool 'False'; expected a text"),
         ("a.jsonl", b"", "a.jsonl: no names of columns in line 1; expected one of text"),
         ("a.parquet", b"PAR1 no table PAR1", "a.parquet: not a readable Parquet file"),
     ],

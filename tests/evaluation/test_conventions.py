@@ -7,12 +7,18 @@ dropped too; the forums are weighted by queries; recall is not capped, or is div
 in; a level is ignored.
 """
 
+import argparse
 import gzip
+import json
+import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import write_json
+from pretrieve.commands import mean
 from pretrieve.evaluation.conventions import (
     CONVENTIONS,
     capped_recall,
@@ -204,6 +210,56 @@ def test_a_mean_of_means_is_of_all_parts():
         mean_of_means(parts | {"tex": {**forum(1, 0.5), "per_query": {}}}, FORUMS)
     same = {name: record | {"conventions": ["drop-identical-ids"]} for name, record in parts.items()}
     assert mean_of_means(same, FORUMS)["conventions"] == ["drop-identical-ids"]
+
+
+def mean_of_files(folder: Path, *contents: str) -> Path:
+    """What ``pretrieve mean`` writes for the contents of metrics files."""
+    paths = [folder / f"{number}.json" for number in range(len(contents))]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_text(content)
+    names = [path.stem for path in paths]
+    mean.main(argparse.Namespace(parts=names, metrics=list(map(str, paths)), out=folder / "mean.json"))
+    return folder / "mean.json"
+
+
+def test_the_mean_of_files_is_that_of_their_records(tmp_path):
+    parts = [forum(9, 0.6, pool=20) | {"chance": {"ndcg@10": 0.1}}, forum(1, 0.3) | {"chance": {"ndcg@10": 0.2}}]
+    made = mean_of_files(tmp_path, *map(json.dumps, parts))
+    write_json(tmp_path / "by_hand.json", mean_of_means({"0": parts[0], "1": parts[1]}, ["0", "1"]))
+    assert made.read_bytes() == (tmp_path / "by_hand.json").read_bytes()
+    both = made.read_text()  # a mean may be a part
+    assert json.loads(mean_of_files(tmp_path, both, json.dumps(parts[0])).read_text())["metrics"] == {"ndcg@10": 0.525}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"n_queries": "2"}, "key n_queries is '2'; expected a number"),
+        ({"n_queries": True}, "key n_queries is True; expected a number"),
+        ({"n_queries": 7.5}, "key per_query.ndcg@10 has 2 of 7.5 queries; expected a value for each"),
+        ({"n_queries": 3}, "key per_query.ndcg@10 has 2 of 3 queries; expected a value for each"),
+        ({"n_candidates": "many"}, "key n_candidates is 'many'; expected a number"),
+        ({"metrics": 7.5}, "key metrics is '7.5'; expected an object"),
+        ({"metrics": {"ndcg@10": math.nan}}, "key metrics.ndcg@10 is nan; expected a number"),
+        ({"metrics": {"ndcg@10": 0.5, "mrr": 0.5}}, "key per_query.mrr has none of 2 queries"),
+        ({"per_query": {"ndcg@10": [1, 0]}}, "the mean of its values per query nan; expected the same number"),
+        ({"per_query": {"ndcg@10": {"q0": "1", "q1": 0}}}, "the mean of its values per query nan"),
+        ({"per_query": {"ndcg@10": {"q0": True, "q1": 0}}}, "key per_query.ndcg@10.q0 is True; expected a number"),
+        ({"per_query": 7.5}, "key per_query is 7.5; expected an object"),
+        ({"per_query": {}}, "key per_query.ndcg@10 has none of 2 queries"),
+        ({"chance": {"ndcg@10": "low"}}, "key chance.ndcg@10 is 'low'; expected a number"),
+        ({"conventions": True}, "key conventions is 'True'; expected a list"),
+    ],
+)
+def test_a_mean_of_files_checks_them(tmp_path, change, words):
+    with pytest.raises(DataError, match=f"1.json: .*{words}"):
+        mean_of_files(tmp_path, json.dumps(forum(2, 0.5)), json.dumps(forum(2, 0.5) | change))
+    assert not (tmp_path / "mean.json").exists()
+
+
+def test_a_mean_of_files_that_are_no_records(tmp_path):
+    with pytest.raises(DataError, match=r"1.json: not readable as JSON: maximum recursion depth"):
+        mean_of_files(tmp_path, json.dumps(forum(2, 0.5)), "[" * 100_000)
 
 
 def test_unknown_conventions_name_the_nearest():

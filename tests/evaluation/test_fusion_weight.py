@@ -36,6 +36,12 @@ def test_where_the_questions_do_not_tell_the_sum_is_even() -> None:
     assert nearest_to_even(scores) == 0.5
 
 
+def test_a_hit_that_is_the_query_itself_is_dropped_by_convention() -> None:
+    own = Run(QUERIES, [[query, "good", "low"] for query in QUERIES], [np.array([1.0, 0.9, 0.0]) for _ in QUERIES])
+    assert choose_weight(own, [own], QRELS, "mrr@10").scores["0.5"] == 0.5
+    assert choose_weight(own, [own], QRELS, "mrr@10", conventions=["drop-identical-ids"]).scores["0.5"] == 1.0
+
+
 def test_few_questions_choose_nothing() -> None:
     few = dict(list(QRELS.items())[: LEAST - 1])
     assert choose_weight(run(1.0, 0.2), [run(0.2, 1.0)], few, "ndcg@10", otherwise=0.8) == (0.8, LEAST - 1, {})

@@ -117,6 +117,9 @@ def test_equals_trec_eval(seed):
         ("success@5", "'hit_rate@5'"),
         ("hits", "'hits@20'"),
         ("hits@20-l2", "'hits@20'"),
+        ("recall@2147483648", "its cut is 2147483648; expected a number below 2,147,483,648"),
+        ("ndcg@" + "9" * 5000, "its cut is 99999999999999999999; expected a number below"),
+        ("map-l2147483648", "its lowest grade is 2147483648; expected a number below"),
         ("recall_cap", "'recall_cap@20'"),
         ("accuracy", "of labelled examples and not of a run; nearest is 'hit_rate'"),
         ("auc", "of labelled examples"),
@@ -126,6 +129,19 @@ def test_equals_trec_eval(seed):
 def test_an_unknown_metric_names_the_nearest(name, near):
     with pytest.raises(ConfigError, match=near):
         check_metric(name)
+
+
+@pytest.mark.parametrize("name", ["ndcg_burges@10", "dcg_burges@10"])
+def test_grades_that_are_too_large_for_a_metric_are_named(name):
+    """They are exponents of 2 there, and 2 to the power of 1024 is no number of 64 bits."""
+    assert evaluate(RUN, {"q2": {"c": 999}}, [name]).mean[name] > 0
+    # The share of an infinite best sum would be 0.
+    for grades in ({"q2": {"c": 1024}}, {"q2": {"c": 1023, "z": 1024}}):
+        with pytest.raises(
+            DataError, match=f"metric '{name}' is not finite: .*grade of the qrels is 1,024; expected smaller"
+        ):
+            evaluate(RUN, grades, [name])
+    check_metric("recall@2147483647")
 
 
 def test_wrong_inputs_are_named():

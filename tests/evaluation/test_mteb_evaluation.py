@@ -106,6 +106,24 @@ def test_named_tasks_are_read_from_the_cache_without_a_network(
     assert found[0]["scores"] == found[1]["scores"] == found[2]["scores"]
 
 
+@pytest.mark.parametrize(("name", "score"), [("arguana", 1.0), ("mine", 0.5)])
+def test_the_query_itself_is_dropped_in_arguana(
+    wordpiece: Path, wide_retriever, tmp_path: Path, name: str, score: float
+) -> None:
+    """Its queries are documents. Each answer here has the query's own document before it."""
+    pytest.importorskip("mteb")
+    export(wide_retriever(tmp_path / "made", "cosine"), wordpiece, tmp_path / "model", Reading(40, 40))
+    (tmp_path / name / "qrels").mkdir(parents=True)
+    texts = [" ".join(WORDS[at : at + 6]) for at in range(0, 18, 6)]
+    queries = [{"_id": f"q{number}", "text": text} for number, text in enumerate(texts)]
+    answers = [{"_id": f"a{number}", "text": f"{text} chain"} for number, text in enumerate(texts)]
+    for file, records in (("queries", queries), ("corpus", queries + answers)):
+        (tmp_path / name / f"{file}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    (tmp_path / name / "qrels/test.tsv").write_text("".join(f"q{number}\ta{number}\t1\n" for number in range(3)))
+    [found] = evaluate_by_mteb(tmp_path / "model", [str(tmp_path / name)], check=True)
+    assert found.scores["mrr@10"] == found.own["mrr@10"] == score
+
+
 def fill_cache(cache: Path, path: str, revision: str, parts: dict[str, list[dict[str, object]]]) -> None:
     """What ``datasets`` leaves in its cache after it has read a data set of the hub: a folder for each configuration."""
     datasets = pytest.importorskip("datasets")

@@ -59,8 +59,8 @@ def lexical(queries: list[str]) -> Run:
     )
 
 
-def fused(root: Path, monkeypatch: pytest.MonkeyPatch, development: int) -> tuple[dict, list[tuple]]:
-    """What is written of ``development`` questions, and what was embedded."""
+def fused(root: Path, monkeypatch: pytest.MonkeyPatch, development: int, **more: object) -> tuple[dict, list[tuple]]:
+    """What is written of ``development`` questions, and what was embedded; ``more``: of the request."""
     split = ["test"] * TESTED + ["dev"] * (development - 2) + ["valid"] * 2
     table = {"size": ["full"] * len(split), "query_id": QUERIES[: len(split)], "split": split}
     pq.write_table(pa.table(table), Path(paths.task_dir(root, "mine")) / "splits.parquet")
@@ -95,7 +95,7 @@ def fused(root: Path, monkeypatch: pytest.MonkeyPatch, development: int) -> tupl
         "b": 0.4,
         "start_reads_it": False,
     }
-    request["lengths"] = {"query_length": 7, "passage_length": 9}
+    request |= {"lengths": {"query_length": 7, "passage_length": 9}, **more}
     parser = argparse.ArgumentParser()
     my_corpus_hybrids.add_arguments(parser)
     my_corpus_hybrids.main(parser.parse_args(["--request", json.dumps(request), "--out", str(root / "hybrids.json")]))
@@ -122,3 +122,9 @@ def test_few_questions_are_not_embedded(root: Path, monkeypatch: pytest.MonkeyPa
         "BM25 leads where the start is foreign"
     )
     assert len(read_trec(paths.run_file(root, HYBRID, "mine", 1))) == TESTED
+
+
+def test_hybrids_are_scored_by_the_conventions_of_the_rest(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fused(root, monkeypatch, 19, conventions=["drop-identical-ids"])
+    record = json.loads(Path(paths.metrics_file(root, HYBRID, "mine", 1)).read_text())
+    assert record["conventions"] == ["drop-identical-ids"]

@@ -146,6 +146,17 @@ def test_damaged_and_missing_files_are_named(tmp_path):
         read_trec(tmp_path)
 
 
+def test_an_empty_file_is_no_gzip_file(tmp_path):
+    """A plain file without a line is a run without hits, and so is a packed one."""
+    path = tmp_path / "run.trec.gz"
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"run.trec.gz: has 0 bytes, which is no gzip file"):
+        read_trec(path)
+    path.write_bytes(gzip.compress(b""))
+    (tmp_path / "run.trec").write_bytes(b"")
+    assert len(read_trec(path)) == len(read_trec(tmp_path / "run.trec")) == 0
+
+
 def test_what_trec_cannot_hold_is_refused_and_leaves_the_old_file(tmp_path):
     path = tmp_path / "run.trec"
     write_trec(path, make({"q": {"d": 1.0}}), "t")

@@ -115,6 +115,7 @@ def spoil(name: str, content: bytes) -> Callable[[Path], None]:
 
 
 DOCUMENT = b'{"_id": "2", "text": "x"}\n'
+Q1, Q2, BLANK = (b'{"_id": "%s", "text": "%s"}\n' % pair for pair in ((b"q1", b"x"), (b"q2", b"x"), (b"q2", b" ")))
 
 
 @pytest.mark.parametrize(
@@ -132,6 +133,8 @@ DOCUMENT = b'{"_id": "2", "text": "x"}\n'
         (spoil("corpus.jsonl", DOCUMENT), "qrels/train.tsv: line 2: qrels name document 'MED-1', which is not among the 1"),
         (spoil("queries.jsonl", b'{"_id": "q9", "text": "x"}\n'), "line 2: qrels name query 'q1', which is not there, nor"),
         (spoil("queries.jsonl", b'{"_id": "q1", "text": "x"}\n' * 2), "queries.jsonl: line 2: query id 'q1' was used before"),
+        (spoil("queries.jsonl", Q1 + Q2 + BLANK), "queries.jsonl: line 3: query id 'q2' was used before, by .*: line 2"),
+        (spoil("queries.jsonl", Q1 + BLANK + Q2), "queries.jsonl: line 3: query id 'q2' was used before, by .*: line 2"),
         (spoil("qrels/test.tsv", b"q2\t3\n"), "qrels/test.tsv: line 1: 2 fields; expected 3, .*'query-id', 'corpus-id', 'score'"),
         (spoil("qrels/test.tsv", b"q2\t3\t1\t0\n"), "qrels/test.tsv: line 1: 4 fields; expected 3"),
         (spoil("qrels/test.tsv", b"q2\t3\thigh\n"), "qrels/test.tsv: line 1: found 'q2', '3', 'high'; expected .* or the header"),

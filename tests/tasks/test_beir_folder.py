@@ -300,6 +300,21 @@ def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
     assert look_at(folder).has_sections
 
 
+def test_queries_of_a_split_that_is_left_out_go_to_the_next(folder: Path) -> None:
+    """Train's queries are judged in dev too, where no document is relevant."""
+    names = [f"t{number}" for number in range(4)]
+    with open(folder / "queries.jsonl", "a") as stream:
+        stream.writelines(f'{{"_id": "{name}", "text": "what?"}}\n' for name in names)
+    for split, grade in (("dev", 0), ("train", 1)):
+        (folder / f"qrels/{split}.tsv").write_text("".join(f"{name}\td0\t{grade}\n" for name in names))
+    found = look_at(folder)
+    assert found.has_train and "dev" not in found.files
+    assert "qrels/dev.tsv is left out: no judgement above 0 in it; expected relevant documents" in found.notes
+    files = {name: Path(path) for name, path in found.files.items()}
+    queries = build_collection("beir", files, folder.parent / "c").table("queries").to_pylist()
+    assert [query["split"] for query in queries if query["query_id"] in names] == ["train"] * 4
+
+
 def test_what_is_odd_is_not_refused(folder: Path) -> None:
     """Queries without text, judged or not, a document without text, a title that is null, and in train another judgement of a
     query that tests."""

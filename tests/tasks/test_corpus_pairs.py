@@ -2,7 +2,7 @@
 
 Seen to fail when: the sentence stays in its document; a document of one sentence is drawn; the draw follows the order of
 the file; both crops are drawn with one key; crops are longer than half of their piece; the documents that are not drawn stay
-whole.
+whole; a copy of a document is a candidate.
 """
 
 from __future__ import annotations
@@ -133,6 +133,20 @@ def test_of_equal_texts_one_is_drawn(tmp_path: Path) -> None:
         build_collection("inverse-cloze", {"corpus": write(tmp_path / "c.jsonl", texts)}, tmp_path / "out")
     )
     assert len(queries) == 20 and {int(row["doc_id"][1:]) % 3 for row in qrels} == {0}
+
+
+@pytest.mark.parametrize(("reader", "text"), [("inverse-cloze", text_of), ("random-crops", long_text_of)])
+def test_a_copy_of_a_document_is_no_candidate(tmp_path: Path, reader: str, text) -> None:
+    """It was the first hard negative of the query that was made of the other one."""
+    texts = {f"d{n}": text(n) for n in range(30)}
+    copies = {f"copy-{n}": f" {text(n)}\n" for n in range(0, 30, 2)}
+    path = write(tmp_path / "c.jsonl", texts | copies | {"titled": "", "titled-too": ""})
+    collection = build_collection(reader, {"corpus": path}, tmp_path / "out")
+    documents, queries, qrels = read(collection)
+    assert list(documents) == [*texts, "titled", "titled-too"], "a title alone is no text that another one has"
+    assert {row["doc_id"] for row in qrels} == set(texts) and len(queries) == 30
+    warning = collection.stats["warnings"]["document with the text of another one, left out"]
+    assert warning == {"count": 15, "first": f"{path}: line 31: 'copy-0'"}
 
 
 def test_the_workflow_checks_the_files_of_a_collection() -> None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import required, required_lists
+from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.program import one_each
 from pretrieve.evaluation.conventions import mean_of_means
@@ -22,5 +23,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     one_each(parts=options.parts, metrics=options.metrics)
     files = ResultFiles()
+    for path in options.metrics:
+        _check(files, path)
     records = {name: files.read(path) for name, path in zip(options.parts, options.metrics, strict=True)}
     write_json(options.out, mean_of_means(records, options.parts))
+
+
+def _check(files: ResultFiles, path: str) -> None:
+    """Raise DataError where a metrics file has something else than numbers that can be joined."""
+    record = files.read(path)
+    count = files.number(path, "n_queries")
+    if "n_candidates" in record:
+        files.number(path, "n_candidates")
+    for key, kind, what in (("metrics", dict, "an object"), ("conventions", list, "a list")):
+        if not isinstance(record.get(key, kind()), kind):
+            raise DataError(f"{path}: key {key} is {str(record[key])[:60]!r}; expected {what}. Evaluate it again.")
+    for metric in record.get("metrics", {}):
+        values = files.per_query(path, metric)
+        if values is None or len(values) != count:
+            found = "none" if values is None else f"{len(values):,}"
+            raise DataError(
+                f"{path}: key per_query.{metric} has {found} of {count:,} queries; expected a value for each. Evaluate it again."
+            )
+        for query_id in values:
+            files.number(path, "per_query", metric, query_id)
+        files.chance(path, metric)

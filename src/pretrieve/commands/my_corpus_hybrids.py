@@ -39,6 +39,7 @@ def main(arguments: argparse.Namespace) -> None:
     judged = {query: task.qrels[query] for query in development}
     asked = development if len(development) >= LEAST else []  # fewer choose nothing
     lexical = _bm25(request, task, asked)
+    conventions = request.get("conventions", ())
     otherwise = EVEN if request["start_reads_it"] else FOREIGN
     tested = read_trec(paths.run_file(root, request["systems"]["bm25"], dataset, 0))
     tested = _with_empty(tested, task.wanted(size, mined=False))
@@ -46,7 +47,7 @@ def main(arguments: argparse.Namespace) -> None:
     with Progress("hybrids", len(hybrids), "rows") as progress:
         for row in hybrids:
             seconds = [_dense(arguments, task, row["dense"], seed, asked) for seed in row["seeds"] if asked]
-            choice = choose_weight(lexical, seconds, judged, metrics[0], otherwise)
+            choice = choose_weight(lexical, seconds, judged, metrics[0], otherwise, conventions)
             chosen[row["system"]] = choice._asdict()
             for seed in row["seeds"]:
                 dense = read_trec(paths.run_file(root, row["dense"], dataset, seed))
@@ -54,7 +55,7 @@ def main(arguments: argparse.Namespace) -> None:
                 write_trec(run, fuse(tested, dense, choice.weight, depth), "hybrid")
                 outputs[run] = Path(paths.metrics_file(root, row["system"], dataset, seed))
             progress.advance()
-    score_runs(task.task, list(outputs), [size] * len(outputs), list(outputs.values()), metrics)
+    score_runs(task.task, list(outputs), [size] * len(outputs), list(outputs.values()), metrics, conventions)
     write_json(arguments.out, chosen)
 
 

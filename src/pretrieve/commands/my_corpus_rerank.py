@@ -38,4 +38,4 @@ def main(arguments: argparse.Namespace) -> None:
         write_trec(out, rerank_hits(model, data, first, request["rerank"], lengths, device), "rerank")
     cost.write(paths.cost_beside(out))
     metrics = Path(paths.metrics_file(root, systems["reranked"], dataset, seed))
-    score_runs(task, [out], [request["size"]], [metrics], request["metrics"])
+    score_runs(task, [out], [request["size"]], [metrics], request["metrics"], request.get("conventions", ()))

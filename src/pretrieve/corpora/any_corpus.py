@@ -21,10 +21,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
+from pretrieve.base.sizes import factor
 from pretrieve.corpora.beir_documents import Document, write_documents
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.folder import SUFFIXES as TEXTS
@@ -171,15 +172,16 @@ def _with_heading(section: Section) -> str:
 
 def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Converted:
     """``folder/corpus.jsonl`` with the documents of a place. It is written anew when the place, its files (names, sizes, dates),
-    what is wanted, or the ``code`` of the readers changed; what the hub has under a name is believed to stay.
+    what is wanted, the factor of :mod:`pretrieve.base.sizes` or the ``code`` of the readers changed, and where its record is
+    damaged; what the hub has under a name is believed to stay.
 
     Raises DataError as :func:`source_of`, the readers, and where there is no document.
     """
     source = source_of(place)
     stats = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns) for file in source.files]
-    key = hashlib.sha256(repr((source.kind, place, stats, wanted, code)).encode()).hexdigest()
+    key = hashlib.sha256(repr((source.kind, place, stats, wanted, code, factor())).encode()).hexdigest()
     corpus, record = folder / "corpus.jsonl", folder / "made_of.json"
-    known = json.loads(record.read_text(encoding="utf-8")) if record.is_file() and corpus.is_file() else {}
+    known = _recorded(record) if record.is_file() and corpus.is_file() else {}
     if known.get("key") != key:
         print(f"{place}: its documents are written to {corpus}, in BEIR's layout.", file=sys.stderr)
         record.unlink(missing_ok=True)
@@ -188,3 +190,12 @@ def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Conve
         known = {"key": key, "place": place, "notes": warnings.summary().splitlines()}
         write_json(record, known)
     return Converted(corpus, tuple(known["notes"]))
+
+
+def _recorded(record: Path) -> dict[str, Any]:
+    """What a record says; empty where it is damaged."""
+    try:
+        known = json.loads(record.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):  # no JSON, or no UTF-8
+        return {}
+    return known if isinstance(known, dict) and isinstance(known.get("notes"), list) else {}

@@ -290,7 +290,7 @@ def _as_text(value: Any, where: str, what: str) -> str:
         if not value.is_integer() or abs(value) >= _EXACT:
             raise DataError(f'{where} is float {value}; expected a text or a whole number: write "{value}".')
         value = int(value)
-    if isinstance(value, list | dict | bytes):
+    if isinstance(value, bool | list | dict | bytes):
         raise DataError(f"{where} is {type(value).__name__} {str(value)[:60]!r}; expected a text or a number.")
     if value is None or (isinstance(value, float) and isnan(value)):
         return ""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pretrieve.evaluation.conventions import drop_identical_ids
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.retrieval.fusion import fuse
 from pretrieve.retrieval.trec_run import Run
@@ -33,15 +34,24 @@ class Choice(NamedTuple):
 
 
 def choose_weight(
-    first: Run, seconds: Sequence[Run], qrels: Mapping[str, Mapping[str, int]], metric: str, otherwise: float = EVEN
+    first: Run,
+    seconds: Sequence[Run],
+    qrels: Mapping[str, Mapping[str, int]],
+    metric: str,
+    otherwise: float = EVEN,
+    conventions: Sequence[str] = (),
 ) -> Choice:
     """The weight of ``first`` beside the runs ``seconds`` (one for each seed, whose scores are averaged), all of the same
-    development questions, those of ``qrels``; metric: such as ``ndcg@10``; otherwise: the weight if these are too few."""
+    development questions, those of ``qrels``; metric: such as ``ndcg@10``; otherwise: the weight if these are too few;
+    conventions: of these only ``drop-identical-ids`` counts here."""
     if len(qrels) < LEAST:
         return Choice(otherwise, len(qrels), {})
     table = []
     for weight in WEIGHTS:
-        values = [evaluate(fuse(first, second, weight), qrels, [metric]).per_query[metric] for second in seconds]
+        fused = [fuse(first, second, weight) for second in seconds]
+        if "drop-identical-ids" in conventions:
+            fused = [drop_identical_ids(run) for run in fused]
+        values = [evaluate(run, qrels, [metric]).per_query[metric] for run in fused]
         table.append([np.mean([one[query] for one in values]) for query in qrels])
     return Choice(
         nearest_to_even(np.array(table)),

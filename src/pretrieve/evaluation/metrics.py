@@ -24,6 +24,7 @@ of start-up in every process) are not needed. The first call of a metric on a ma
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -73,6 +74,10 @@ _ALSO_KNOWN_AS = {
     "r_cap": "recall_cap",
     "accuracy": "hit_rate",
 }
+#: Cuts and lowest grades are below this: ranx takes them as whole numbers of 64 bits, and a task's grades are below it.
+_LIMIT = 2**31
+#: Up to this grade a sum of 2 to the power of grades is a number of 64 bits, for up to 16 million documents.
+_LARGEST_EXPONENT = 999
 NAME = re.compile(r"(?P<base>[a-z_1-]+?)(@(?P<cut>[1-9][0-9]*))?(-l(?P<level>[1-9][0-9]*))?")
 
 
@@ -91,6 +96,11 @@ def check_metric(name: str) -> None:
     """
     match = NAME.fullmatch(name)
     if match and match["base"] in METRICS:
+        for what, number in (("cut", match["cut"]), ("lowest grade", match["level"])):
+            if number and (len(number) > len(str(_LIMIT)) or int(number) >= _LIMIT):
+                raise ConfigError(
+                    f"metric '{name[:60]}': its {what} is {number[:20]}; expected a number below {_LIMIT:,}."
+                )
         base = match["base"]
         cut_fits = base not in (_NO_CUT if match["cut"] else _NEEDS_CUT)
         if cut_fits and not (base == "hits" and match["level"]):  # answers have no grades
@@ -126,7 +136,7 @@ def evaluate(
 
     Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
     DataError when the qrels are empty or have no query of the run, an id is no text or a grade no whole number, a document
-    repeats for a query, or a question has no answers.
+    repeats for a query, a question has no answers, or grades are so large that a metric is not finite.
     """
     if not (metrics := given_texts(metrics, "metrics")):
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")
@@ -153,6 +163,9 @@ def evaluate(
         for query_ids, judged, ranked in _rectangles(hits, qrels):
             for name in of_ranx:
                 parts = NAME.fullmatch(name)
+                # Where the best possible sum is infinite, a query's share of it is 0 and looks like a score.
+                if parts["base"].endswith("_burges") and judged[:, :, 1].max() > _LARGEST_EXPONENT:
+                    raise _too_large(name, qrels)
                 with ALONE:
                     compute = metric_of_ranx()(parts["base"])
                     values = compute(judged, ranked, int(parts["cut"] or 0), int(parts["level"] or 1))
@@ -164,8 +177,20 @@ def evaluate(
         parts = NAME.fullmatch(name)
         if parts["base"] == "recall_cap":
             per_query[name] = capped_recall(run, qrels, int(parts["cut"]), int(parts["level"] or 1))
-    mean = {name: float(np.mean(list(values.values()))) for name, values in per_query.items()}
+    with np.errstate(over="ignore", invalid="ignore"):  # then it is not finite
+        mean = {name: float(np.mean(list(values.values()))) for name, values in per_query.items()}
+    for name, value in mean.items():
+        if not math.isfinite(value):
+            raise _too_large(name, qrels)
     return Scores(mean, per_query)
+
+
+def _too_large(name: str, qrels: Mapping[str, Mapping[str, int]]) -> DataError:
+    largest = max(grade for grades in qrels.values() for grade in grades.values())
+    return DataError(
+        f"metric '{name}' is not finite: it takes 2 to the power of each grade, and the largest grade of the qrels is "
+        f"{largest:,}; expected smaller grades: lower them, or take ndcg."
+    )
 
 
 def refuse_other_queries(run: Run, qrels: Mapping[str, object], name: object = "run") -> None:

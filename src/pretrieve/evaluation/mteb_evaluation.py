@@ -1,8 +1,9 @@
 """A model measured by ``mteb`` as is usual in the field: NanoBEIR and other tasks by name, and folders in BEIR's layout.
 
 The model is a directory of sentence-transformers, which mteb loads and runs in its own way. A folder becomes a retrieval task of
-mteb without the hub. :func:`own_scores` computes the same numbers with this project's encoder, search and metrics; the two agree,
-up to how documents with equal scores are ordered.
+mteb without the hub. In one that is called as a BEIR set whose queries have ids of documents, a hit with the id of its query is
+dropped, as in mteb's own task of that set. :func:`own_scores` computes the same numbers with this project's encoder, search and
+metrics; the two agree, up to how documents with equal scores are ordered.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.benchmarks.official.beir import BeirTest, read_beir_test
+from pretrieve.benchmarks.official.beir_sets import has_own_ids
+from pretrieve.evaluation.conventions import drop_identical_ids
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.models.sentence_files import check_directory
 from pretrieve.retrieval.in_memory import search
@@ -165,6 +168,7 @@ def folder_task(data: BeirTest) -> Any:
             eval_langs=[_LANGUAGE],
             main_score="ndcg_at_10",
         )
+        ignore_identical_ids = has_own_ids(data.name)
 
         def load_data(self, *args: Any, **options: Any) -> None:
             split = _split(data.documents, data.queries, data.qrels)
@@ -178,5 +182,7 @@ def own_scores(model: Path, data: BeirTest, device: str = "cpu") -> dict[str, fl
     retriever = load(model, device=device)
     vectors = retriever.encode_passages([with_title(title, text) for title, text in data.documents.values()])
     queries = retriever.encode_queries(list(data.queries.values()))
-    run = search(queries, vectors, list(data.documents), depth=100, query_ids=list(data.queries))
+    dropped = has_own_ids(data.name)
+    run = search(queries, vectors, list(data.documents), depth=100 + dropped, query_ids=list(data.queries))
+    run = drop_identical_ids(run) if dropped else run
     return evaluate(run, data.qrels, list(METRICS)).mean

@@ -189,6 +189,8 @@ def read_trec(path: Path | str) -> Run:
         when the file is missing or damaged, or a line is malformed or repeats a document; file and line are named.
     """
     path = Path(path)
+    if path.name.endswith(".gz") and path.is_file() and not path.stat().st_size:  # gzip reads it as an empty text
+        raise DataError(f"{path}: has 0 bytes, which is no gzip file; expected a TREC run: write the run again.")
     run = _read_columns(path)
     return _read_lines(path) if run is None else run
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.base.options import check_options
 from pretrieve.base.progress import VARIABLE
+from pretrieve.benchmarks.official.beir_sets import has_own_ids
 from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
@@ -194,6 +195,8 @@ def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Map
 def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
     both = {"title": "prefix", "metrics": METRICS, "sizes": {SIZE: "all"}}
     own = both | {"reader": "beir", "files": dict(folder.files), "depth": options["depth"]}
+    if has_own_ids(Path(folder.files["corpus"]).parent.resolve().name):
+        own |= {"conventions": ["drop-identical-ids"], "depth": options["depth"] + 1}
     if folder.test_share:
         own["reader_options"] = {"test_share": folder.test_share}
     if folder.has_train or not folder.pairs:
@@ -265,6 +268,10 @@ def remarks(config: Mapping[str, Any]) -> list[str]:
         lines.append(
             f"the published encoder was trained in other languages ({read}): without development questions, hybrids give BM25 "
             "most of the weight"
+        )
+    if config["datasets"][NAME].get("conventions"):
+        lines.append(
+            "the folder is called as a BEIR set whose queries have ids of documents: a hit with that id is dropped"
         )
     return lines + [f"{name} is skipped: {lacks}" for name, lacks in config["my_corpus_found"]["skipped"].items()]
 

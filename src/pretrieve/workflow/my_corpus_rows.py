@@ -74,9 +74,9 @@ def _reranks(config: Mapping[str, Any]) -> bool:
 
 def search_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
     """What programs that search are told: where the files are, and how it is searched; whatever rows there are. ``rerank``: hits
-    that a cross-encoder scores; ``seed``: of the models that are timed."""
-    options = config["my_corpus_options"]
-    trained_on = config["datasets"][NAME].get("trained_on", NAME)
+    that a cross-encoder scores; ``seed``: of the models that are timed; ``conventions``: of the scores, where there are any."""
+    options, data = config["my_corpus_options"], config["datasets"][NAME]
+    trained_on = data.get("trained_on", NAME)
     recipe = recipe_options(config, options["recipe"], trained_on)
     return {
         "root": root,
@@ -89,10 +89,11 @@ def search_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
         "metrics": METRICS,
         "reranks": _reranks(config),
         "rerank": options["rerank"],
-        "depth": options["depth"],
+        "depth": data["depth"],
         "k1": config["bm25"]["k1"],
         "b": config["bm25"]["b"],
         "lengths": {key: recipe[key] for key in ("query_length", "passage_length")},
+        **{key: data[key] for key in ("conventions",) if key in data},
     }
 
 

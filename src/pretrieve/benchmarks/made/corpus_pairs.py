@@ -9,9 +9,10 @@ zero-shot.
   of 256 words (theirs: tokens), and 5 % to 50 % of it for a crop, here at least two words. Every other document is a crop of
   itself as well, so that nothing can be told by length. Their deletion of words is omitted.
 
-Every document is a candidate. Input is ``corpus.jsonl`` of BEIR's layout. It is read twice, so that no text is held: once for the
-ids that are drawn, once for the texts. A document is drawn by its id and the seed, so the order of the file decides nothing; of
-documents with one text the first counts, for the others would be its wrong answers.
+Every document with a text of its own is a candidate. Of documents with one text the first counts and the others are left out, for
+they would be its wrong answers, and the first hard negatives of a query. Only the pairs lack them: the collection that tests is
+another one. Input is ``corpus.jsonl`` of BEIR's layout. It is read twice, so that no text is held: once for the ids that are
+drawn, once for the texts. A document is drawn by its id and the seed, so the order of the file decides nothing else.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ import hashlib
 import heapq
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.beir_documents import read_documents
+from pretrieve.corpora.beir_documents import Document, read_documents
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.tasks.splits import draw_key
 
@@ -59,7 +60,7 @@ def draw(
     found = (
         (draw_key(seed, document.doc_id), document.doc_id)
         for _, document in read_documents(path, writer.warnings)
-        if usable(document.text) and texts.is_new(document.text)
+        if texts.is_new(document.text) and usable(document.text)
     )
     drawn = [doc_id for _, doc_id in heapq.nsmallest(pairs, found)]
     if len(drawn) < LEAST_PAIRS:
@@ -83,6 +84,17 @@ class DistinctTexts:
         before = len(self._seen)
         self._seen.add(hashlib.blake2b(" ".join(text.split()).encode(), digest_size=16).digest())
         return len(self._seen) > before
+
+
+def _candidates(path: Path, writer: CollectionWriter) -> Iterator[tuple[int, Document]]:
+    """Line and content of each document but those with the text of another one, which are counted."""
+    texts = DistinctTexts()
+    for line, document in read_documents(path, writer.warnings):
+        if document.text.strip() and not texts.is_new(document.text):
+            kind = "document with the text of another one, left out"
+            writer.warnings.add(kind, f"{path}: line {line}: {document.doc_id!r}")
+        else:
+            yield line, document
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -117,7 +129,7 @@ def read_inverse_cloze(
     kept = set(train[: round(keep * len(split_of))])
     writer.variant = f"inverse cloze task: {len(split_of)} pairs, the sentence kept in {len(kept)} of them"
     pairs_of: list[tuple[str, str, str]] = []
-    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
+    for line, (doc_id, title, text) in _candidates(path, writer):
         writer.at(path, line)
         split = split_of.pop(doc_id, None)
         if split is not None:
@@ -164,7 +176,7 @@ def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs
     split_of = draw(path, writer, has_crops, f"{LEAST_WORDS} words", pairs, seed)
     writer.variant = f"random crops: {len(split_of)} pairs, every document a crop of itself"
     queries: list[tuple[str, str, str]] = []
-    for line, (doc_id, title, text) in read_documents(path, writer.warnings):
+    for line, (doc_id, title, text) in _candidates(path, writer):
         writer.at(path, line)
         if has_crops(text):
             spans = word_spans(text)

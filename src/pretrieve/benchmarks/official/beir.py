@@ -108,10 +108,15 @@ def read_beir(
     for line, document in read_documents(path, writer.warnings):
         writer.at(path, line)
         writer.add_document(*document)
-    path = files["queries"]
+    path, first = files["queries"], dict[str, int]()
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
         query_id = id_of(record, path, line, writer.warnings)
+        # The writer sees no query without text, so an id that has one line with and one without is found here.
+        if query_id in split_of and (before := first.setdefault(query_id, line)) != line:
+            raise DataError(
+                f"{path}: line {line}: query id {query_id!r} was used before, by {path}: line {before}; expected every id once."
+            )
         if query_id in split_of and not (text := text_of(record, "text", path, line)).strip():
             writer.warnings.add("query without text, left out", f"{path}: line {line}: {query_id!r}")
             split_of[query_id] = ""  # its judgements go with it

@@ -230,10 +230,10 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
                 empty.add(name)  # the reader omits it
         except DataError as error:
             faults[name] = error  # no fault of a query that nobody judged: it is omitted
-    split_of, known = dict[str, str](), dict[int, int]()
+    split_of = dict[str, str]()
     left = 0
     for split in (split for split in PRECEDENCE if split in qrels):
-        relevant, usable = set[str](), set[str]()
+        relevant, usable, known = set[str](), set[str](), dict[int, int]()
         for line, query_id, doc_id, relevance in read_qrels(qrels[split], "beir", Warnings(), label=None):
             place = partial(where, str(qrels[split]), line)
             ids.expect(query_id, place)
@@ -254,6 +254,8 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
         if lacks:
             notes.append(f"qrels/{split}.tsv is left out: {lacks}")
             del qrels[split]
+            # The readers will not see its file: its queries may belong to the next split that judges them.
+            split_of = {name: own for name, own in split_of.items() if own != split}
     return left
 
 

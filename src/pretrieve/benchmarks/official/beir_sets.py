@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 class BeirSet(NamedTuple):
     """Documents, and queries and judgements by split (None: not stated here). below_zero: see
-    :func:`~pretrieve.tasks.qrels_lines.add_judgements`."""
+    :func:`~pretrieve.tasks.qrels_lines.add_judgements`. own_ids: queries have ids of documents, as where a query is itself a
+    document; those sets whose tasks in mteb drop a hit with the id of its query. BEIR drops it in all."""
 
     documents: int
     queries: dict[str, int]
     judgements: dict[str, int] | None = None
     below_zero: str = "error"
+    own_ids: bool = False
 
     def expected(self, splits: Mapping[str, object]) -> dict[str, int]:
         """Counts that must be read when the judgements of these splits are given."""
@@ -25,6 +27,11 @@ class BeirSet(NamedTuple):
         return counts
 
 
+def has_own_ids(folder: str) -> bool:
+    """Whether a folder of this name is a BEIR set with ``own_ids``."""
+    return folder in SETS and SETS[folder].own_ids
+
+
 #: The 18 sets of the benchmark besides MS MARCO. Four are not for download (BioASQ, Signal-1M, TREC-NEWS, Robust04): whoever has
 #: them turns them into this layout with BEIR's scripts.
 SETS: dict[str, BeirSet] = {
@@ -32,6 +39,7 @@ SETS: dict[str, BeirSet] = {
         8_841_823,
         {"train": 502_939, "dev": 6_980, "test": 43},
         {"train": 532_751, "dev": 7_437, "test": 9_260},
+        own_ids=True,
     ),
     # Two of its judgements are −1.
     "trec-covid": BeirSet(171_332, {"test": 50}, {"test": 66_334}, "leave-out"),
@@ -43,18 +51,23 @@ SETS: dict[str, BeirSet] = {
     "hotpotqa": BeirSet(
         5_233_329, {"train": 85_000, "dev": 5_447, "test": 7_405}, {"train": 170_000, "dev": 10_894, "test": 14_810}
     ),
-    "fiqa": BeirSet(57_638, {"train": 5_500, "dev": 500, "test": 648}, {"train": 14_166, "dev": 1_238, "test": 1_706}),
+    "fiqa": BeirSet(
+        57_638, {"train": 5_500, "dev": 500, "test": 648}, {"train": 14_166, "dev": 1_238, "test": 1_706}, own_ids=True
+    ),
     "signal1m": BeirSet(2_866_316, {"test": 97}),
     "trec-news": BeirSet(594_977, {"test": 57}),
     "robust04": BeirSet(528_155, {"test": 249}),
-    "arguana": BeirSet(8_674, {"test": 1_406}, {"test": 1_406}),
+    "arguana": BeirSet(8_674, {"test": 1_406}, {"test": 1_406}, own_ids=True),
     # The second version; the first had 2,962 judgements.
     "webis-touche2020": BeirSet(382_545, {"test": 49}),
-    "quora": BeirSet(522_931, {"dev": 5_000, "test": 10_000}, {"dev": 7_626, "test": 15_675}),
+    "quora": BeirSet(522_931, {"dev": 5_000, "test": 10_000}, {"dev": 7_626, "test": 15_675}, own_ids=True),
     "dbpedia-entity": BeirSet(4_635_922, {"dev": 67, "test": 400}, {"dev": 5_673, "test": 43_515}),
     "scidocs": BeirSet(25_657, {"test": 1_000}),
     "fever": BeirSet(
-        5_416_568, {"train": 109_810, "dev": 6_666, "test": 6_666}, {"train": 140_085, "dev": 8_079, "test": 7_937}
+        5_416_568,
+        {"train": 109_810, "dev": 6_666, "test": 6_666},
+        {"train": 140_085, "dev": 8_079, "test": 7_937},
+        own_ids=True,
     ),
     "climate-fever": BeirSet(5_416_593, {"test": 1_535}, {"test": 4_681}),
     "scifact": BeirSet(5_183, {"train": 809, "test": 300}, {"train": 919, "test": 339}),

@@ -225,7 +225,7 @@ class ResultFiles:
                 value = json.loads(Path(path).read_text(encoding="utf-8"))
             except FileNotFoundError:
                 raise DataError(f"{path}: no such file. {make_it(path)}") from None
-            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+            except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise DataError(f"{path}: not readable as JSON: {error}. Delete it and run snakemake again.") from None
             if not isinstance(value, dict):
                 raise DataError(f"{path}: a JSON {type(value).__name__}; expected an object. Delete it and run again.")
