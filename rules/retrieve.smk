@@ -34,6 +34,7 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
             b=tested.of(DATA.bm25_of, "b"),
             language=tested.of(DATA.bm25_of, "language"),
             mined=config["mining_depth"],
+            answers=tested.of(DATA.answers_argument),
         message:
             f"BM25 on {tested.place.replace('{', '{wildcards.')}"
         shell:
@@ -41,7 +42,7 @@ for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
             f" python {SCRIPTS}/bm25.py"
             " {params.scores} --index-dir {params.index} --k1 {params.k1} --b {params.b} --language {params.language}"
             " --threads {threads} --runs {output.runs} --costs {output.costs} --outputs {output.metrics}"
-            " --negatives {output.negatives} --mining-depth {params.mined} --log {log}"
+            " --negatives {output.negatives} --mining-depth {params.mined} {params.answers} --log {log}"
 
 
 for search in SEED_JOBS.of(["retrieve", "predict"], rules_of(config["datasets"], PLAN.searches, PLAN.is_examples)):

@@ -3,7 +3,7 @@
 Seen to fail when: the schema is not consulted; names are not compared with what they refer to; the nearest name is left out;
 the seed or the list of tables gets into a job's options; a circle of starts is followed for ever, or a start of another shape let
 through; `only` changes what jobs make, or is not looked at; an encoder's options come before the scale's; a budget is not looked
-for; a metric of another kind of data set, or a layer that the body has not, is found by the job alone.
+for; a metric of another kind of data set, or a layer that the body has not, is found by the job alone; a grade is part of a cut.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pytest
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.evaluation import example_metrics
+from pretrieve.evaluation.metrics import check_metric
 from pretrieve.models.config import BodyConfig
 from pretrieve.pretraining.presets import resolve
 from pretrieve.references.tables import load_table
@@ -336,6 +337,18 @@ def test_the_repositorys_configuration(config) -> None:
             ["mrr@10", "recall@1000"],
             ["datasets.questions-rerank.depth: 100 hits", "'recall@1000'", "at least 1000", "or take the metric out"],
         ),
+        (
+            "datasets.questions-rerank.metrics",
+            ["mrr@10-l2", "recall@1000-l2"],
+            [
+                "datasets.questions-rerank.depth: 100 hits",
+                "'recall@1000-l2'",
+                "at least 1000",
+                "or take the metric out",
+            ],
+        ),
+        ("datasets.questions.metrics", ["recall@10-l0"], ["datasets.questions.metrics.0: 'recall@10-l0'"]),
+        ("datasets.questions.metrics", ["hits@10-l2"], ["datasets.questions.metrics.0: 'hits@10-l2'"]),
         ("scales", None, ["scales: None", "keys and values"]),
     ],
 )
@@ -347,6 +360,20 @@ def test_mistakes(config, path: str, value: Any, parts: list[str]) -> None:
     assert message.startswith("config: ") and "\n" not in message
     for part in parts:
         assert part in message, message
+
+
+def test_a_metric_may_say_which_grades_are_relevant(config) -> None:
+    metrics = ["mrr@10-l2", "recall@100-l2", "ndcg@10-l2", "mrr-l2", "map-l3", "hits@10"]
+    for metric in metrics:
+        check_metric(metric)
+    load(changed(config, "datasets.questions-open.metrics", metrics))
+
+
+def test_one_more_hit_is_kept_where_the_query_itself_is_dropped(config) -> None:
+    config["datasets"]["questions-rerank"]["conventions"] = ["drop-identical-ids"]
+    load(changed(config, "datasets.questions-rerank.depth", 11))
+    with pytest.raises(ConfigError, match="depth: 10 hits of a query are kept, .*'mrr@10'; expected at least 11"):
+        load(changed(config, "datasets.questions-rerank.depth", 10))
 
 
 def test_nearest() -> None:

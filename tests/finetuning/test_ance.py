@@ -2,10 +2,11 @@
 
 Two processes: test_teacher_processes.py.
 
-Seen to fail when: the corpus is embedded with the query tower; dropout is on while it is; relevant documents stay in; what is
-drawn is the first of the pool, or the same at every refresh; the lists are not used; a refresh comes a step late; the thread
-that makes batches ahead is let past a refresh; a resumed run searches again in the middle of a period, or takes another
-run's file; the stale embeddings of a killed refresh are used; a file that no refresh wrote is asked for at the end.
+Seen to fail when: the corpus is embedded with the query tower; dropout is on while it is; relevant documents stay in;
+what is drawn is the first of the pool, or the same at every refresh; hits with an answer stay in open QA; the lists are
+not used; a refresh comes a step late; the thread that makes batches ahead is let past a refresh; a resumed run searches
+again in the middle of a period, or takes another run's file; the stale embeddings of a killed refresh are used; a file
+that no refresh wrote is asked for at the end.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pretrieve.base.errors import DataError
 from pretrieve.finetuning.groups import Groups
 from pretrieve.models.batch import Batch
 from pretrieve.retrieval.negatives import Negatives, read_negatives
+from pretrieve.tasks.answers import Answers, write_answers
+from pretrieve.tasks.dataset import Dataset
 from pretrieve.training import loop
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import Device
@@ -88,6 +91,26 @@ def test_a_refresh_finds_what_brute_force_finds(task, tmp_path: Path) -> None:
         **{"source": "ance", "step": 0, "key": "run", "sample": SAMPLE, "depth": 5, "queries": 24},
         "without_negatives": 0,
     }
+
+
+def test_hits_with_an_answer_are_no_negatives_in_open_qa(changed_task, tmp_path: Path) -> None:
+    """SEED-Encoder run_ann_data_gen_dpr.py:321-323; the answer of a topic's questions stands in the next two passages."""
+    texts = ["nothing", *(f"Here is word{k - 1}, and Word{k - 2}." for k in range(8))]
+    directory = changed_task("corpus", passage=texts)
+    names = [f"q{k}-{i}" for k in range(8) for i in range(5)]
+    write_answers(directory / "answers.parquet", [(name, Answers([f"word{name[1]}", "none"])) for name in names])
+    data = Dataset(directory)
+    objective = ance(data, tmp_path, answered="left-out")
+    found, model = objective._fresh.find(0), objective.model
+    expected, left_out = {}, 0
+    for query, kept in brute_force(data, model, objective._fresh.rows).items():
+        answered = {f"d{int(query[1]) + k}" for k in (1, 2)}
+        expected[query] = [pair for pair in kept if pair[0] not in answered]
+        left_out += len(kept) - len(expected[query])
+    check(found, expected)
+    assert left_out > 9 and found.about["with_answer"] == left_out
+    usual = ance(data, tmp_path / "usual")._fresh.find(0)
+    assert "with_answer" not in usual.about
 
 
 def run(data, directory: Path, stop: int | None = None, given: bool = False, searched: bool = False):

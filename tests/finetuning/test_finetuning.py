@@ -100,10 +100,11 @@ def test_the_best_snapshot_is_what_is_saved(task: Dataset, encoder_dir: Path, tm
 
 
 def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, monkeypatch, cut_at) -> None:
-    """Start and end of 1, 3 and 2 epochs: 3 ends lowest. It is the model of a run with 3 epochs; a killed search goes on."""
+    """The ends of 1, 3 and 2 epochs: 3 ends lowest. It is the model of a run with 3 epochs: the start is no choice. A killed
+    search goes on."""
     searched = options_of("reqa", **REQA, snapshots=1) | {"epochs": [1, 3, 2]}
     _, plain = tune(task, encoder_dir, tmp_path / "plain", searched | {"epochs": 3})
-    losses = iter([9.0, 5.0, 9.0, 9.0, 2.0, 9.0, 4.0])
+    losses = iter([5.0, 2.0, 4.0])
     monkeypatch.setattr(validation.BestSnapshot, "_loss", lambda self: next(losses))
     seen = cut_at(3)  # of the second one: the first has two steps
     with pytest.raises(KeyboardInterrupt):

@@ -6,7 +6,7 @@ documents are taken out, or not cut, or those stay in, or repeats do; the same g
 group of the same example is dropped; only the first answer is trained on; a step is longer than an epoch; empty lists,
 unknown ids, unanswered queries, or ids and judgements that stand twice pass; documents of grade 0 are relevant; a draw takes
 the first documents, or looks deeper than it should; lists are united though they should be separate; a query's relevant
-documents do not take turns.
+documents do not take turns, or do though the first alone is wanted, or the first is the one with the lowest row.
 """
 
 from __future__ import annotations
@@ -182,6 +182,27 @@ def test_relevant_documents_take_turns(two_answers: Dataset) -> None:
         assert set(positives) == set(two_answers.relevant[query].tolist())
         assert positives[:2] == positives[2:] and positives[0] != positives[1]
     assert len({two_answers.relevant[query].tolist().index(first[0]) for query, first in taken.items()}) == 2
+
+
+def test_the_first_relevant_document_alone_is_trained_on(two_answers: Dataset) -> None:
+    """DPR biencoder.py:171-177: the gold passage, which stands first in its files. The others are no negatives either."""
+    rows = two_answers.split("60pct", "train")
+    first = {row: int(two_answers.relevant[row][0]) for row in rows.tolist()}
+    assert any(first[row] > two_answers.relevant[row][1] for row in first), "qrels.parquet is in no order of rows"
+    everything = of({two_answers.query_ids[row]: list(two_answers.document_ids) for row in rows})
+    groups = make(two_answers, 3, [everything], examples="first")
+    assert len(groups) == len(rows) == 24
+    tapes = defaultdict(list)
+    for epoch in range(7):
+        for query, positive, *negatives in triples(groups.at(epoch, 24)):
+            assert positive == first[query] and not set(negatives) & set(two_answers.relevant[query].tolist())
+            tapes[query] += negatives
+    assert all(sorted(tape) == sorted(groups.pool(query).tolist() * 2) for query, tape in tapes.items())
+    again = make(two_answers, 3, [everything], examples="first")
+    assert triples(again.at(5, 7)) == triples(groups.at(5, 7)), "a function of the step"
+    # An example for each list, as where relevant documents take turns.
+    other = of({two_answers.query_ids[row]: ["x"] for row in rows}, "mined")
+    assert len(make(two_answers, 3, [everything, other], examples="first", sources="separate")) == 48
 
 
 def test_the_same_group_twice_in_a_step_is_once(task: Dataset) -> None:

@@ -2,13 +2,15 @@
 
 Seen to fail when: a default is outside of what is allowed; a variant names an option that its recipe has not; a row of
 docs/fine-tuning.md or of docs/fidelity.md is deleted or names another value; ``trainer_of`` takes the curve before the refresh;
-a schedule ends with the training, or weights decay, under ``official_code``.
+a schedule ends with the training, or weights decay, under ``official_code``; open QA trains on every relevant passage, or its
+ANCE has MS MARCO's steps or sample.
 """
 
 from __future__ import annotations
 
 import re
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from pretrieve.base.options import PRESETS, ByPreset
 from pretrieve.finetuning.finetune import optimiser_config
 from pretrieve.finetuning.recipe_parts import Depths, Names
 from pretrieve.finetuning.recipes import DEFAULT_PRESET, KIND_OF, RECIPES, VARIANTS, resolve_recipe, trainer_of
+from pretrieve.finetuning.train_ance import SAMPLE
 from pretrieve.finetuning.trainers import modules_of
 from pretrieve.training.optimiser import learning_rate_at
 
@@ -85,6 +88,24 @@ def test_released_schedules() -> None:
     first, second = (learning_rate_at(optimiser_config(options, 20_000), 0) for options in (paper, code))
     assert first == 1e-3 and second < 1e-6
     assert learning_rate_at(optimiser_config(code, 20_000), 1000) == pytest.approx(1e-3)
+
+
+def test_open_qa_as_released() -> None:
+    """DPR, SEED-Encoder and tevatron train on the first positive alone. By hand from SEED-Encoder's run_ann_data_gen_dpr.sh,
+    run_train_dpr.sh and the defaults of run_ann_dpr.py: 1,000 of 300,000 steps warm up, the gradient's norm is cut to 2, and
+    the first 100 hits are looked at, whose answers are left out, and none is drawn."""
+    for name, preset in product(("dpr-bm25", "dpr-hard", "ance"), PRESETS):
+        assert resolve_recipe(name, {"preset": preset}, {}, "open-qa")["examples"] == "first"
+        assert resolve_recipe(name, {"preset": preset}, {}, "documents")["examples"] != "first"
+    for preset in PRESETS:
+        options = resolve_recipe("ance", {"preset": preset}, {}, "open-qa")
+        assert [options[key] for key in ("pool", "sample", "answered", "batch")] == [100, 100, "left-out", 32 * 8]
+        config = optimiser_config(options, options["steps"])
+        assert (config.steps, config.schedule_steps, config.clip, config.name) == (300_000, 0, 2.0, "lamb")
+        rates = [learning_rate_at(config, step) / 1e-5 for step in (499, 999, 1000, 299_999)]
+        assert rates == pytest.approx([0.5, 1.0, 1.0, 0.0], abs=1e-5)
+    usual = resolved("ance")
+    assert (usual["pool"], usual["sample"], usual["answered"]) == (200, SAMPLE, "kept")
 
 
 def test_trainers() -> None:

@@ -18,7 +18,7 @@ import transformers
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.models.hf_format import load_encoder
+from pretrieve.models.hf_format import load_encoder, read_encoder
 from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
@@ -100,6 +100,9 @@ def test_used_without_training(store: TokenStore, tmp_path: Path, published: Pat
     # And from there by name, as any encoder of the configuration.
     again = run(store, tmp_path / "again", options("none"), out)
     assert (again / "model.safetensors").read_bytes() == (out / "model.safetensors").read_bytes()
+    # Both keep its word head, which a joint representation reads.
+    words = transformers.BertForMaskedLM.from_pretrained(published).cls.predictions
+    assert torch.equal(read_encoder(again).head("mlm")["transform.weight"], words.transform.dense.weight)
 
 
 def test_pre_training_goes_on_with_its_heads(

@@ -19,7 +19,7 @@ from pretrieve.models.published import read_start
 from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
 from pretrieve.operations.rehearsal.made import FORMS, make, vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
-from pretrieve.tasks.splits import Target, parse_sizes
+from pretrieve.tasks.splits import VALID_SHARE, Target, parse_sizes, share_of
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.plan import Plan
@@ -74,7 +74,9 @@ def test_every_data_set_of_the_paper_scale_is_read_from_made_files(plan, made, t
         stats = build_task(reader, files, Target(tokenizer, out, sizes), options=options_of(options))
         assert stats["splits"].keys() == sizes.keys(), name
         trained = "trained_on" not in options
-        assert all((split["train"] >= 4 and split["valid"] >= 1) == trained for split in stats["splits"].values()), name
+        for size, split in stats["splits"].items():
+            validated = trained and share_of(options.get("valid_share", VALID_SHARE), size) > 0
+            assert ((split["train"] >= 4), (split["valid"] >= 1)) == (trained, validated), f"{name}, {size}"
 
 
 def test_the_corpora_are_read_and_their_links_lead_to_pages(plan, made, tokenizer, tmp_path) -> None:

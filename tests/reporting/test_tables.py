@@ -218,6 +218,15 @@ def test_a_statistic_has_neither_seeds_nor_tests_nor_cost(table, setting):
     assert (line.n_seeds, line.sd, line.p_value, line.queries, line.wall_s) == ("", "", "", "", "")
 
 
+def test_a_statistic_of_a_part_that_is_not_there_is_not_run(table, setting):
+    """And no measured 0, which would be judged to be lower than the paper's."""
+    file = Path("results/demo/tasks/questions/stats.json")
+    file.write_text(json.dumps(json.loads(file.read_text(encoding="utf-8")) | {"lengths": {}}), encoding="utf-8")
+    line = at(fill_table(table, setting), "5% | Data")
+    assert (line.status, line.measured, line.delta) == ("not-run", "", "")
+    assert line.note == "the data set has no lengths"
+
+
 def test_cells_without_a_value_say_why(table, setting):
     lines = fill_table(table, setting)
     assert at(lines, "1% | Theirs").status == "quoted"

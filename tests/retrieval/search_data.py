@@ -20,6 +20,14 @@ def write_store(directory, matrix, shard_rows=1000, name="corpus"):
     return EmbeddingReader(directory, name)
 
 
+def written_out(lexical, rows=slice(None)):
+    """(n, vocabulary) float32: rows of a ``LexicalReader`` with zeros written out."""
+    indices, values = lexical.indices[rows], lexical.values[rows]
+    out = np.zeros((len(indices), lexical.vocabulary), dtype=np.float32)
+    np.put_along_axis(out, indices.astype(np.int64), values, axis=1)
+    return out
+
+
 def embeddings(kind, n=600, dim=16, q=20, seed=3):
     """Corpus (n, dim), queries (q, dim), and n ids in no order."""
     rng = np.random.default_rng(seed)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from search_data import written_out
 from store_task import PASSAGE_LENGTH, QUERY_LENGTH, StoreTask, joint, save, small_body
 
 from pretrieve.models.batch import Batch
@@ -208,9 +209,9 @@ def test_joint(store, cpu, tmp_path: Path, parts: str, sharing: str, monkeypatch
     words, lexical = EmbeddingReader(tmp_path, "queries-lexical"), LexicalReader(tmp_path, "corpus-lexical")
     assert (words.dim, lexical.top, lexical.vocabulary) == (store.vocabulary_size, 5, store.vocabulary_size)
     assert np.allclose(words.read(), queries[:, width:], atol=1e-5)
-    assert np.allclose(lexical.dense(slice(None)), documents[:, width:], atol=1e-5)
+    assert np.allclose(written_out(lexical), documents[:, width:], atol=1e-5)
     assert (np.count_nonzero(documents[:, width:], axis=1) == 5).all()
-    scores = dense.read() @ corpus.read().T + words.read() @ lexical.dense(slice(None)).T
+    scores = dense.read() @ corpus.read().T + words.read() @ written_out(lexical).T
     assert np.allclose(scores, queries @ documents.T, rtol=1e-4, atol=1e-4) and scores.std() > 1
     assert words.key == dense.key and lexical.key == corpus.key and embedded(task, retriever, tmp_path, cpu) == 0
     # A dense retriever in the same place: nothing of the joint one may be found beside its stores.

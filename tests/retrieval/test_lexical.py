@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from search_data import written_out
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
@@ -64,7 +65,7 @@ def test_the_score_by_hand(tmp_path: Path) -> None:
     queries.finish()
     reader, words = LexicalReader(tmp_path, "d"), EmbeddingReader(tmp_path, "queries-lexical").read()[0]
     assert float((words[reader.indices[:]] * reader.values[:]).sum()) == -3.0
-    assert reader.dense(slice(None)).tolist() == [[0, 0, 0.5, 0, -1]] and float(reader.dense([0])[0] @ words) == -3.0
+    assert written_out(reader).tolist() == [[0, 0, 0.5, 0, -1]] and float(written_out(reader, [0])[0] @ words) == -3.0
 
 
 def test_resume(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Lists of negatives: what is mined from a run, and their file.
 
-Seen to fail when: relevant documents are taken out after the cut; a document judged 0 is taken out; a query without
+Seen to fail when: relevant documents, or those with an answer, are taken out after the cut, or counted together; a document
+judged 0 is taken out; a query without
 negatives is dropped; one without judgement passes; the gzip header has a time or a name; the header is in the order
 given; scores are written with 6 digits, or with those of float64; repeated ids, lengths that differ, infinite scores,
 another format or a damaged file pass.
@@ -52,6 +53,16 @@ def test_mined_are_the_first_hits_that_are_not_relevant() -> None:
     del qrels["q3"]
     with pytest.raises(DataError, match=r"runs/bm25.trec.gz: query 'q3' has no judgement"):
         mine(run, qrels, 2, {"run": "runs/bm25.trec.gz"})
+
+
+def test_hits_with_an_answer_are_taken_out_before_the_cut_and_counted() -> None:
+    run = Run(["q2", "q1"], [["a", "b", "c", "d", "e"], ["a", "b"]], [np.arange(5, 0, -1.0), np.array([2.0, 1.0])])
+    qrels = {"q1": {"a": 1}, "q2": {"b": 1}}
+    about = {"source": "bm25"}
+    negatives = mine(run, qrels, 2, about, {"q2": {"a", "b", "d"}, "q1": {"b"}})
+    assert negatives.doc_ids == [["c", "e"], []] and [own.tolist() for own in negatives.scores] == [[3, 1], []]
+    assert negatives.about == about | {"depth": 2, "queries": 2, "without_negatives": 1, "with_answer": 3}
+    assert mine(run, qrels, 2, about, {"q2": set(), "q1": set()}).doc_ids == mine(run, qrels, 2, about).doc_ids
 
 
 @settings(deadline=None, max_examples=60)

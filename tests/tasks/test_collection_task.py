@@ -2,7 +2,8 @@
 
 Seen to fail when: training queries that a size does not draw test it; the dev queries that are drawn train as well; grade
 0 is kept as relevant; a judged document is not drawn; the title stands in the text and in front of it; the store and
-corpus.parquet differ in order; memory grows with the texts; BM25 reads no titles; a title that is all of a text is read twice.
+corpus.parquet differ in order; memory grows with the texts; BM25 reads no titles; a title that is all of a text is read twice;
+a training query is held out although a share of 0 is asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from task_reader import Task, search_by_bm25
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.benchmarks.reading import build_task
+from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_task import TITLES, build_collection_task
@@ -145,6 +148,28 @@ def test_dev_queries_come_from_train_where_there_are_none(tmp_path: Path, tokeni
     assert statistics["collection"]["dev"] == "drawn from train"
     build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "u", {"full": "all"}, 2))
     assert splits_of(Task(tmp_path / "u"))["full"]["dev"] != found["dev"]
+
+
+def test_every_training_query_trains(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """With shares of 0, as MS MARCO at the scale ``paper``; a size without a share of its own has the usual one."""
+    sizes = {"some": 10, "half": 0.5, "full": "all"}
+    options = {"valid_share": {"half": 0, "full": 0}, "dev_share": 0}
+    target = Target(tokenizer, tmp_path / "t", sizes, 1)
+    statistics = build_task("collection", {"collection": make(tmp_path / "c", test=0)}, target, None, options)
+    parts = {
+        size: {part: len(ids) for part, ids in found.items()} for size, found in splits_of(Task(target.out)).items()
+    }
+    assert parts == {
+        "some": {"train": 9, "valid": 1, "test": 6},
+        "half": {"train": 20, "test": 6},
+        "full": {"train": 40, "test": 6},
+    }
+    assert statistics["collection"]["dev"] == "none" and Dataset(target.out).split("full", "valid").tolist() == []
+    found = splits_of(Task(target.out))
+    assert found["some"]["train"] | found["some"]["valid"] < found["half"]["train"] < found["full"]["train"]
+    search = TaskSearch(target.out, {}, 10)
+    assert set(search.wanted("full", mined=True)) == found["full"]["train"]
+    assert set(search.wanted("some", mined=True)) == found["some"]["train"] | found["some"]["valid"]
 
 
 def test_dev_plays_test(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -1,8 +1,8 @@
 """DPR's passages and training files: exact records, the collection they make, messages.
 
-Seen to fail when: quotes are not undone, or not stripped, or stripped when they should stay; psg_id is not known; positives
-are sorted or the first only; negatives that are positives stay, or random ones come along; a question without a positive is
-kept; queries are numbered after others are left out; the official count is not checked.
+Seen to fail when: quotes are not undone, or not stripped, or stripped when they should stay; psg_id is not known; positives are
+sorted, here or in the task, or the first only; negatives that are positives stay, or random ones come along; a question without
+a positive is kept; queries are numbered after others are left out; the official count is not checked.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ import json
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.dpr_collection import DprPassage, read_passages, read_training
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection_tables import Collection
+from pretrieve.tasks.collection_task import build_collection_task
+from pretrieve.tasks.dataset import Dataset
+from pretrieve.tasks.splits import Target
 
 # As csv.writer writes them: texts with a quote are quoted, and so is a title with one.
 PASSAGES = (
@@ -112,6 +116,24 @@ def test_the_collection(files: dict[str, Path], tmp_path: Path) -> None:
     assert collection.stats["variant"] == "psgs_w100, quotes stripped from both ends of texts"
     everything = build_collection("dpr", files, tmp_path / "all", {"official": False, "negatives": "all"})
     assert rows(everything, "negatives") == [("train-0", "3"), ("train-0", "2")]
+
+
+def test_the_gold_passage_is_the_first_of_the_task(
+    files: dict[str, Path], tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    """``examples: first`` trains on it: the order of ``positive_ctxs``, not that of the passages, reaches the training."""
+    orders = {f"question {n}": [4, 1, 3] if n % 2 else [2, 4] for n in range(24)}
+    asked = [
+        {"question": text, "answers": ["is"], "positive_ctxs": [ctx(number) for number in order]}
+        for text, order in orders.items()
+    ]
+    files["train"].write_text(json.dumps(asked))
+    build_collection("dpr", files, tmp_path / "out", {"official": False})
+    build_collection_task(tmp_path / "out", Target(tokenizer, tmp_path / "task", {"full": "all"}, 1), "separate")
+    data = Dataset(tmp_path / "task")
+    wanted = {f"train-{n}": [str(number) for number in order] for n, order in enumerate(orders.values())}
+    found = {name: [data.document_ids[row] for row in data.relevant[data.query_row(name)]] for name in wanted}
+    assert found == wanted and len(data.split("full", "train")) > 9
 
 
 def test_training_files_alone(files: dict[str, Path], tmp_path: Path) -> None:

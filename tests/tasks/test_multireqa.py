@@ -2,7 +2,8 @@
 
 Seen to fail when: the end of a candidate is inclusive, or that of an answer exclusive; candidates are in the order of
 their lines; text between candidates is dropped or becomes a candidate; a question is judged by its answers' texts;
-candidates of other questions pass; a question without a candidate stays; the header is a context.
+candidates of other questions pass; a question without a candidate stays; the header is a context; a sentence that is read
+alone has its context beside it, for encoders or for BM25.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
@@ -21,8 +23,11 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.multireqa import build_multireqa, read_candidates
 from pretrieve.benchmarks.official.squad_json import read_squad
+from pretrieve.benchmarks.reading import build_task
+from pretrieve.commands.bm25 import _documents
 from pretrieve.corpora.tables import read_table
 from pretrieve.raw.raw_text import Warnings
+from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.splits import Target
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,6 +92,30 @@ def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert set(task.splits["split"].to_pylist()) == {"test"}
     answers = {row["query_id"]: row["answers"] for row in read_table(tmp_path / "task/answers.parquet").to_pylist()}
     assert answers == {"q1": ["dig"], "q2": ["Africa", "Ants", "ants in Africa."], "q5": ["Ants"]}
+
+
+def test_sentences_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """Paper ``dual_encoders`` §4: "the answer candidates are individual sentences". Judgements are those of the pairs."""
+    files = write(tmp_path)
+    pairs = build(tmp_path / "pairs", tokenizer, files)
+    alone = build(tmp_path / "alone", tokenizer, files, context=False)
+    for name in ("queries", "splits"):
+        assert getattr(alone, name).equals(getattr(pairs, name)), name
+    assert alone.relevant() == pairs.relevant()
+    rows = alone.corpus.to_pylist()
+    assert [row["doc_id"] for row in rows] == pairs.corpus["doc_id"].to_pylist()
+    assert [row["passage"] for row in rows] == SENTENCES and {row["sentence"] for row in rows} == {""}
+    data = Dataset(tmp_path / "alone/task").read_by("t5")
+    packed = data.pack_candidates(np.arange(3), 64)
+    for start, length, row in zip(packed.starts, packed.lengths, packed.order, strict=True):
+        words = [tokenizer.id_to_token(int(token)) for token in packed.tokens[start : start + length]]
+        assert words == [*tokenizer.encode(SENTENCES[row], add_special_tokens=False).tokens, "[SEP]"]
+    # what BM25 indexes
+    assert [text for _, text in _documents(tmp_path / "alone/task")] == SENTENCES
+    options = {"context": False, "role": "test"}
+    names = dict(zip(("candidates", "texts"), files, strict=True))
+    built = build_task("multireqa", names, Target(tokenizer, tmp_path / "keyed", {"full": "all"}), None, options)
+    assert built == alone.stats
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from pretrieve.benchmarks.official.natural_questions import build_natural_questi
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, read_questions
 from pretrieve.benchmarks.official.squad_json import Answer, Question
 from pretrieve.benchmarks.official.squad_reqa import build_squad
+from pretrieve.benchmarks.reading import build_task
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.splits import Target
 
@@ -218,6 +219,23 @@ def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert set(Task(tmp_path / "task").relevant()["7"]) <= {
         row["doc_id"] for row in Task(tmp_path / "task").corpus.to_pylist()
     }
+
+
+def test_more_sentences_of_a_corpus(tmp_path: Path, tokenizer: Tokenizer, corpus: Path) -> None:
+    records = [record(example_id=number, question_text=f"question {number}?") for number in range(40)]
+    files = {"file": write(tmp_path / "nq.jsonl.gz", records)}
+
+    def built(name: str, **options: Any) -> Task:
+        target = Target(tokenizer, tmp_path / name, {"half": 0.5})
+        build_task("natural-questions", files, target, corpus if options else None, options)
+        return Task(tmp_path / name)
+
+    closed, opened = built("closed"), built("open", open="sentences", max_extra=5)
+    assert opened.relevant() == closed.relevant() and opened.splits.equals(closed.splits)
+    rows, more = closed.corpus.to_pylist(), opened.corpus.to_pylist()
+    assert more[: len(rows)] == rows and len(more) == len(rows) + 5
+    assert all(row["doc_id"].startswith("c") and row["sentence"] in row["passage"] for row in more[len(rows) :])
+    assert all(row["sentence"] for row in more)
 
 
 @real

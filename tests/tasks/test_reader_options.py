@@ -20,6 +20,8 @@ from config_cases import checked, project_config
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.readers import READERS
+from pretrieve.benchmarks.reading import build_task
+from pretrieve.tasks.splits import Target
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -65,3 +67,11 @@ def test_a_wrong_value_is_refused_before_any_job(
     config["datasets"]["mine"] |= {"files": files} if files else {}
     with pytest.raises(ConfigError, match=rf"config: datasets\.mine: {reader}: reader_options\.{key}: {words}"):
         checked(config)
+
+
+@pytest.mark.parametrize("reader", ["squad", "natural-questions"])
+def test_a_corpus_opens_no_task_that_is_not_open(reader: str, tokenizer, tmp_path: Path) -> None:
+    """The task was opened all the same."""
+    target = Target(tokenizer, tmp_path / "task", {"full": "all"})
+    with pytest.raises(ConfigError, match=f"{reader}: open is false, but a corpus is given"):
+        build_task(reader, {"file": tmp_path / "none.json"}, target, tmp_path, {"open": False})

@@ -2,7 +2,8 @@
 
 Seen to fail when: gold is the first sentence; identical contexts or wordings are kept apart; repeated ids, wrong spans,
 offsets from the end or ``true`` as an offset pass; sentence rows count candidates; doc_tokens leaves the sentence out;
-the open task keeps sentences, leaves the corpus out, or draws from it without its order.
+the open task keeps sentences, leaves the corpus out, or draws from it without its order; the one with more sentences has
+passages, other judgements, or sentences of articles that it asks about.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tokenizers import Tokenizer
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.squad_json import read_squad
 from pretrieve.benchmarks.official.squad_reqa import build_squad, make_passage
+from pretrieve.benchmarks.reading import build_task
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.answers import Answers, read_answers
 from pretrieve.tasks.splits import SplitRow, Target
@@ -108,6 +110,42 @@ def test_open_domain_has_whole_passages_and_those_of_a_corpus(
     some = [row["doc_id"] for row in cut.corpus.to_pylist()]
     assert len(others) > 2 and len(some) == 5 and set(some) < set(texts)
     assert some[3:] == [doc_id for doc_id in others if doc_id in some]  # in the corpus's order
+
+
+def test_more_sentences_of_a_corpus_change_nothing_else(
+    squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path, corpus: Path
+) -> None:
+    """Paper ``pretraining_tasks`` §4.4: pairs are added "into the existing retrieval candidate set"."""
+    texts = {"train": train_questions(), "test": {"Arrow": {BOW: [("e0", "What?", "bow")]}}}
+    files = {name: squad_file(name, questions) for name, questions in texts.items()}
+
+    def built(name: str, **options: object) -> Task:
+        given = corpus if options else None
+        build_task("squad", files, Target(tokenizer, tmp_path / name, SIZES, 1), given, options)
+        return Task(tmp_path / name)
+
+    closed, whole = built("closed"), built("whole", open="sentences")
+    some = built("some", open="sentences", max_extra=3)
+    rows = closed.corpus.to_pylist()
+    for task in (whole, some):
+        for name in ("queries", "splits"):
+            assert getattr(task, name).equals(getattr(closed, name)), name
+        assert task.relevant() == closed.relevant()
+        assert task.corpus.to_pylist()[: len(rows)] == rows
+    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
+    passages = read_table(corpus / "passages.parquet").to_pylist()
+    others = {
+        f"c{number}-{place}": (row["text"][start:end], row["text"])
+        for number, row in enumerate(passages)
+        if titles[row["article_id"]] not in ("Aardvark", "Abacus", "Arrow")
+        for place, (start, end) in enumerate(zip(row["sentence_starts"], row["sentence_ends"], strict=True))
+    }
+    added = [{row["doc_id"]: row for row in task.corpus.to_pylist()[len(rows) :]} for task in (whole, some)]
+    assert {name: (row["sentence"], row["passage"]) for name, row in added[0].items()} == others
+    assert list(added[0]) == list(others) and all(row["sentence"] for row in added[0].values())
+    assert len(others) > 3 == len(added[1]) and added[1].keys() < added[0].keys()
+    with pytest.raises(ConfigError, match="give open"):
+        build_squad(files, Target(tokenizer, tmp_path / "none", SIZES, 1), sentences=True)
 
 
 def test_pools_and_dev(task: Task) -> None:

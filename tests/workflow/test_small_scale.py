@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from miniature import PROJECT
@@ -80,6 +81,22 @@ def test_the_card_of_a_packages_encoder_is_read_for_what_is_exported(small: Plan
     (card,) = models.base_card("bert.dpr-bm25")
     assert Path(card).parent == Path(place_of(models.base_of("bert.dpr-bm25"))) and card in small.source_at
     assert models.base_card("transformer-none.reqa") == models.base_card("no-encoder.reqa") == []
+
+
+@pytest.mark.parametrize("scale", ["demo", "small"])
+def test_negatives_are_without_answers_in_open_qa_alone(scale: str, demo: Plan, small: Plan) -> None:
+    """Tasks of sentences, of articles and those in MS MARCO's place have answers too, and papers leave none out there."""
+    plan, own = {"demo": (demo, "questions-open"), "small": (small, "squad-open")}[scale]
+    data = DataRules(plan)
+    answered = {name for name in plan.tasks if data.reader_of(name).answers}
+    assert len(answered) > 1 and {name for name in plan.tasks if data.answers_argument(name)} == {own}
+    models = ModelRules(plan, data)
+    for name in answered - {"fanoutqa", "fanoutqa-wikipedia"}:
+        family = SimpleNamespace(family="bert.dpr-bm25", dataset=name, seed=1)
+        if data.config["datasets"][name].get("trained_on", name) == name:
+            assert ("--without-answers" in models.mining_words(["full"], family).split()) == (name == own)
+            assert ("--without-answers" in models.scoring_words(["full"], True, family).split()) == (name == own)
+            assert "--without-answers" not in models.scoring_words(["full"], False, family)
 
 
 @pytest.mark.parametrize("scale", ["demo", "small"])

@@ -80,6 +80,11 @@ def add_training(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint-seconds", type=float, default=seconds, help="between two checkpoints")
 
 
+def add_without_answers(parser: argparse.ArgumentParser) -> None:
+    kept = "a hit that contains an answer of its query is no negative; the task has answers.parquet"
+    parser.add_argument("--without-answers", action="store_true", help=kept)
+
+
 def add_mirror(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mirror", type=Path, help="folder with raw files, asked first")
 

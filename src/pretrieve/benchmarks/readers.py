@@ -155,7 +155,7 @@ READERS: dict[str, Reader] = {
         f"{_OFFICIAL}.multireqa:build_multireqa",
         answers=True,
         files=_names("candidates", "texts"),
-        allowed={"role": OneOf(("test", "train", "draw"))},
+        allowed={"role": OneOf(("test", "train", "draw")), "context": FLAG},
     ),
     "descriptions": Reader(
         f"{_MADE}.descriptions:build_descriptions", tables=_TABLES, keys=("open", "max_queries", "max_extra")
@@ -273,7 +273,7 @@ READERS: dict[str, Reader] = {
 COLLECTION = Reader(
     "pretrieve.tasks.collection_task:build_collection_task",
     files={"collection": "a directory that collection.py wrote"},
-    keys=("title", "max_documents", "test", "valid_share"),
+    keys=("title", "max_documents", "test", "valid_share", "dev_share"),
 )
 
 

@@ -57,6 +57,8 @@ def build_task(
         raise ConfigError(
             f"{name}: is made of a corpus or open to one, and none is given; name its directory: --corpus DIR."
         )
+    if corpus is not None and keys.get("open") is False and not reader.tables:
+        raise ConfigError(f"{name}: open is false, but a corpus is given, which would open it; leave one of them out.")
     for key, value in keys.items():
         if key.startswith("max_") and value is not None and not COUNT.admits(value):
             raise ConfigError(f"{name}: {key} is {value!r}; expected {COUNT}.")
@@ -70,7 +72,7 @@ def build_task(
     whole = keys.get("open")
     given = {
         **{"files": files, "corpus": corpus, "target": job, "job": job, "warnings": warnings, **files},
-        **{"open_domain": bool(whole), "articles": whole == "articles"},
+        **{"open_domain": bool(whole), "articles": whole == "articles", "sentences": whole == "sentences"},
         **{**options, **keys, **reader.fixed},
     }
     read = resolve_name(reader.read)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
-from pretrieve.base.arguments import add_threads, ending_in, required, required_lists
+from pretrieve.base.arguments import add_threads, add_without_answers, ending_in, required, required_lists
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import cost_beside
 from pretrieve.corpora.language import LANGUAGES
@@ -15,6 +15,7 @@ from pretrieve.evaluation.metrics import read_qrels
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.raw.json_file import read_json
 from pretrieve.retrieval import bm25
+from pretrieve.retrieval.answered import answered_hits
 from pretrieve.retrieval.negatives import mine, write_negatives
 from pretrieve.retrieval.trec_run import write_trec
 from pretrieve.tasks.collection_tables import with_title
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required_lists(parser, Path, costs="one JSON for each run")
     required(parser, ending_in(".jsonl.gz"), negatives="negatives of the queries that may train")
     parser.add_argument("--mining-depth", type=int, default=200)
+    add_without_answers(parser)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -54,7 +56,11 @@ def main(options: argparse.Namespace) -> None:
     may_train = {query for size in splits.sizes for part in ("train", "valid") for query in splits.ids(size, part)}
     about = {"source": "bm25", "k1": options.k1, "b": options.b}
     qrels = read_qrels(options.task / "qrels.parquet")
-    write_negatives(options.negatives, mine(run.restrict(may_train), qrels, options.mining_depth, about))
+    training, answered = run.restrict(may_train), None
+    if options.without_answers:
+        training = training.cut(options.mining_depth)  # no more texts are looked at than there may be negatives
+        answered = answered_hits(training, options.task)
+    write_negatives(options.negatives, mine(training, qrels, options.mining_depth, about, answered))
     cost.write(cost_beside(options.negatives))
     score_options(options)
 

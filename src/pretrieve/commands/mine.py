@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, ending_in, json_object, required, required_lists
+from pretrieve.base.arguments import add_device, add_without_answers, ending_in, json_object, required, required_lists
 from pretrieve.base.program import one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.training.device import choose_device
@@ -16,6 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required_lists(parser, Path, stores="directories with the corpus", retrievers="who made each of them")
     required_lists(parser, str, sizes="one for each store: whose training questions")
     parser.add_argument("--depth", type=int, default=200)
+    add_without_answers(parser)
     required(parser, json_object, options="JSON of configuration.recipe_options")
     add_device(parser)
     required_lists(parser, ending_in(".jsonl.gz"), out="one file of negatives for each store")
@@ -24,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     one_each(stores=options.stores, retrievers=options.retrievers, sizes=options.sizes, out=options.out)
     device = choose_device(options.precision, options.threads)
-    task = TaskSearch(options.task, options.options, {}, mining_depth=options.depth, threads=options.threads)
+    numbers = {"mining_depth": options.depth, "threads": options.threads}
+    task = TaskSearch(options.task, options.options, {}, **numbers, without_answers=options.without_answers)
     lists = (options.stores, options.retrievers, options.sizes, options.out)
     for store, retriever, size, out in zip(*lists, strict=True):
         task.embed_beside(retriever, store, "mining", task.wanted(size, True), device)

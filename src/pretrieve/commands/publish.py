@@ -1,6 +1,7 @@
 """Publish a finished run: tables, figures, claims and report.
 
-They are copied to results/published; docs/results.md is written, and README.md shows one claim of each paper.
+They are copied to results/published, and docs/results.md (of another scale: results-SCALE.md) is written. Of the demo, README.md
+shows one claim of each paper.
 """
 
 from __future__ import annotations

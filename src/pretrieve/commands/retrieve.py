@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, ending_in, json_object, required, required_lists
+from pretrieve.base.arguments import add_device, add_without_answers, ending_in, json_object, required, required_lists
 from pretrieve.base.program import one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--search", type=json_object, default={}, help="JSON: index, joint_candidates")
     parser.add_argument("--depth", type=int, default=100)
     parser.add_argument("--mining-depth", type=int, default=200)
+    add_without_answers(parser)
     parser.add_argument("--vectors-code", default="", help="identifies the code that makes the vectors")
     add_device(parser)
 
@@ -38,8 +39,8 @@ def main(arguments: argparse.Namespace, scored: bool = True) -> None:
 
     processes = Processes.join()
     device = choose_device(arguments.precision, arguments.threads)
-    depths = (arguments.depth, arguments.mining_depth)
-    task = TaskSearch(arguments.task, arguments.options, arguments.search, *depths, arguments.threads)
+    numbers = (arguments.depth, arguments.mining_depth, arguments.threads)
+    task = TaskSearch(arguments.task, arguments.options, arguments.search, *numbers, arguments.without_answers)
     for retriever, store, size in zip(arguments.retrievers, arguments.stores, arguments.sizes, strict=True):
         task.embed(
             retriever, store, task.stores_of(size, bool(arguments.negatives)), device, processes, arguments.vectors_code

@@ -8,7 +8,6 @@ same popular passages for every query is not beyond it.
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -20,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.chance import chance_levels
 from pretrieve.evaluation.conventions import check_conventions, drop_identical_ids, msmarco_mrr, read_ranks
@@ -124,7 +124,7 @@ def metrics_record(
     levels |= permuted_levels(run, judged, candidates, [name for name in metrics if name not in levels], answers)
     record = {
         "run": Path(run_path).as_posix(),
-        "run_sha256": hashlib.sha256(Path(run_path).read_bytes()).hexdigest(),
+        "run_sha256": sha256_of(Path(run_path)),
         "n_queries": len(query_ids),
         **pool,
         "metrics": {name: round(value, 10) for name, value in scores.mean.items()},

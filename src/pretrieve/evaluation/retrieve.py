@@ -15,6 +15,7 @@ from typing import Any
 from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
+from pretrieve.retrieval.answered import answered_hits
 from pretrieve.retrieval.embed_task import TaskTexts, embed_queries, embed_task
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.negatives import mine, write_negatives
@@ -30,7 +31,8 @@ from pretrieve.training.processes import Processes
 @dataclass(frozen=True)
 class TaskSearch:
     """A task that retrievers are tried on. options: of the recipe (lengths, windows, temperature); search: of an index, see
-    :func:`~pretrieve.retrieval.search_task.search_task`; depth, mining_depth: documents of a run's query, and of a mined one."""
+    :func:`~pretrieve.retrieval.search_task.search_task`; depth, mining_depth: documents of a run's query, and of a mined one;
+    without_answers: what is mined contains no answer of its query (:mod:`pretrieve.retrieval.answered`)."""
 
     task: Path
     options: Mapping[str, Any]
@@ -38,6 +40,7 @@ class TaskSearch:
     depth: int = 100
     mining_depth: int = 200
     threads: int = 1
+    without_answers: bool = False
 
     @cached_property
     def data(self) -> Dataset:
@@ -57,8 +60,9 @@ class TaskSearch:
 
     def wanted(self, size: str, mined: bool) -> list[str]:
         """The test queries of a training-set size; or those that negatives are mined for, which train and validate."""
-        parts = ("train", "valid") if mined else ("test",)
-        return [query for part in parts for query in self.splits.needed(size, part)]
+        if mined:
+            return [*self.splits.needed(size, "train"), *self.splits.ids(size, "valid")]
+        return self.splits.needed(size)
 
     def stores_of(self, size: str, mined: bool) -> dict[str, list[str]]:
         """Store → its queries: ``queries`` and, where negatives are ``mined``, ``mining``."""
@@ -114,6 +118,7 @@ class TaskSearch:
             ids = self.ids.store_of("mining", self.wanted(size, True))
             run = search_task(ids, store, self.mining_depth, threads=self.threads)
             about = {"source": retriever.parent.parent.name, "retriever": str(retriever), "size": size}
-            write_negatives(path, mine(run, self.qrels, self.mining_depth, about))
+            answered = answered_hits(run, self.task) if self.without_answers else None
+            write_negatives(path, mine(run, self.qrels, self.mining_depth, about, answered))
         behind = [f"{retriever}/cost.json", f"{store}/cost.json"]
         cost.write(cost_beside(path), behind)

@@ -2,8 +2,9 @@
 
 ``examples: judgement``: an example is a (query, relevant document) pair, so a query with two relevant documents makes two
 (one for each line of the qrels, as RetroMAE's fine-tuning has it). ``query``: each query is one example an epoch, and its
-relevant documents take turns from epoch to epoch (tevatron dataset.py:125). A step takes the next examples of an endless
-sequence of shuffled epochs.
+relevant documents take turns from epoch to epoch (tevatron dataset.py:125). ``first``: the same, and its relevant document is
+always the first one in the order of the source. DPR's files have the gold passage there, and the others only contain an answer
+(DPR biencoder.py:176, SEED-Encoder DPR_data.py:116). A step takes the next examples of an endless sequence of shuffled epochs.
 
 An example's group is its relevant document and G − 1 negatives. Each list of negatives gives a query at most ``pool``
 documents, never a relevant one: its first ones, or with ``pool_from: N`` a random draw of ``pool`` among its first N
@@ -121,13 +122,13 @@ class Groups:
                         "for negatives: add documents, or take a recipe with in_batch: true."
                     )
                 self.group = 1
-        self._in_turn = options["examples"] == "query"
+        self._one_each, self._in_turn = options["examples"] != "judgement", options["examples"] == "query"
         examples = [
             (row, place, source)
             for source, pools in enumerate(self._pools)
             for row in map(int, rows)
             if self.group == 1 or row in pools
-            for place in range(1 if self._in_turn else len(data.relevant[row]))
+            for place in range(1 if self._one_each else len(data.relevant[row]))
         ]
         self._query, self._place, self._source = np.array(examples, dtype=np.int64).reshape(-1, 3).T
 
@@ -175,7 +176,7 @@ class Groups:
     def _window(self, example: int, epoch: int) -> np.ndarray:
         query, source, size = int(self._query[example]), int(self._source[example]), self.group - 1
         pool = self._pools[source][query]
-        of_pool = 1 if self._in_turn else len(self._data.relevant[query])
+        of_pool = 1 if self._one_each else len(self._data.relevant[query])
         begin = (epoch * of_pool + int(self._place[example])) * size
         # The first (or only) source has no number of its own in the seed.
         order = np.random.default_rng([self._seed, 121, query, *([source] if source else [])]).permutation(len(pool))

@@ -101,7 +101,7 @@ class Ranking(Part):
     pool: Annotated[Given[int], Between(1, 100_000, True)] = 1
     pool_from: Annotated[Given[str | int | tuple[str | int, ...]], Depths()] = "first"
     sources: Annotated[Given[str], OneOf(("union", "separate"))] = "union"
-    examples: Annotated[Given[str], OneOf(("judgement", "query"))] = "judgement"
+    examples: Annotated[Given[str], OneOf(("judgement", "query", "first"))] = "judgement"
     false_negatives: Annotated[
         Given[str], OneOf(("masked", "kept")), "{}: other relevant documents of the batch; no paper says"
     ] = _IF_RELEASED
@@ -112,6 +112,24 @@ class Ranking(Part):
     curve: Annotated[
         Given[int], Between(0, 1000, True), "steps at which the test queries are searched with: seed_encoder figure 6"
     ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnNegatives(Ranking):
+    """Negatives that the model finds again while it trains: of a query's first ``pool`` hits without the relevant ones and, with
+    ``answered: left-out``, without those that contain its answer, ``sample`` are drawn."""
+
+    sample: Annotated[Given[int], Between(1, 100_000, True)] = 20
+    answered: Annotated[
+        Given[str],
+        OneOf(("kept", "left-out")),
+        "SEED-Encoder drivers/run_ann_data_gen_dpr.py:321-323: left-out in open QA",
+    ] = "kept"
+
+    @classmethod
+    def of(cls, part: Ranking) -> OwnNegatives:
+        """With the values of ``part``."""
+        return cls(**{one.name: getattr(part, one.name) for one in fields(part)})
 
 
 _FORMS = ByPreset("soft-labels", "kl")

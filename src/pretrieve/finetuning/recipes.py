@@ -21,12 +21,12 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.options import PRESETS, ByPreset, Option, resolve_options
 from pretrieve.finetuning.recipe_parts import (
-    NO_END,
     Classes,
     Clicks,
     Distillation,
     JointModel,
     Model,
+    OwnNegatives,
     Ranking,
     Recipe,
     Run,
@@ -74,7 +74,6 @@ _PAIRWISE = Recipe(
         f"{_SEED}; run_warmup.py:57,84",
         batch=256,
         steps=90_000,
-        epochs=2,
         learning_rate=2e-4,
         warmup=ByPreset(0.0111, 0.003657),
         optimiser="lamb",
@@ -104,16 +103,16 @@ _RECIPES: dict[str, Recipe] = {
         epochs=ByPreset(3, 2),
     ),
     "seed-pairwise": _PAIRWISE,
-    "ance": _PAIRWISE.but(
+    "ance": replace(_PAIRWISE, data=OwnNegatives.of(_PAIRWISE.data)).but(
         _ANCE,
         start="seed-pairwise",
         negatives=("mined:seed-pairwise",),
         pool=200,
+        sample=20,
         refresh=10_000,
         batch=64,
         steps=ByPreset(300_000, 440_000),
         schedule_steps=ByPreset(0, 1_000_000),
-        epochs=NO_END,
         learning_rate=1e-6,
         warmup=ByPreset(0.0167, 0.005),
         passage_length=512,
@@ -218,6 +217,7 @@ _OPEN_QA = {
     "sharing": "ade",
     "batch": 128,
     "group": 2,
+    "examples": "first",  # DPR biencoder.py:171-177; tevatron: --positive_passage_no_shuffle
     "learning_rate": ByPreset(1e-5, 5e-6),
     "pool": 100,
     "passage_length": 256,
@@ -232,15 +232,25 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "open-qa": {
         "dpr-bm25": {**_OPEN_QA, "epochs": 40},
         "dpr-hard": {**_OPEN_QA, "epochs": ByPreset(40, 20)},
-        # dpr_fast: plain [CLS], on DPR's retriever
+        # dpr_fast: plain [CLS], on DPR's retriever. SEED-Encoder data/DPR_data.py:116: the gold passage; commands/
+        # run_ann_data_gen_dpr.sh:25, drivers/run_ann_data_gen_dpr.py:307-324: of the first 100 hits all without the answer;
+        # commands/run_train_dpr.sh:10-13: batch, rate, 1,000 steps of warm-up; drivers/run_ann_dpr.py:110-112, 547-553: clip,
+        # steps, and the rate that falls to 0 at the last
         "ance": {
             "sharing": "ade",
             "head": "none",
             "start": "dpr-bm25",
             "negatives": ["mined:dpr-bm25"],
-            "pool": 200,
+            "examples": "first",
+            "pool": 100,
+            "sample": 100,
+            "answered": "left-out",
             "batch": 256,
+            "steps": 300_000,
+            "schedule_steps": 0,
             "learning_rate": 1e-5,
+            "warmup": 0.003333,
+            "clip": 2.0,
             "passage_length": 256,
         },
     },
@@ -259,6 +269,10 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     # MNLI
     "three-classes": {"glue": {"classes": 3}},
 }
+
+#: Variants whose BM25 and mined negatives contain no answer of their query (DPR's hard negatives; SEED-Encoder
+#: drivers/run_ann_data_gen_dpr.py:321-323).
+WITHOUT_ANSWERS = ("open-qa",)
 
 #: The preset of a recipe that names none: what is nearest to how the published numbers were made.
 DEFAULT_PRESET = {"seed-pairwise": "official_code", "ance": "official_code", "dual-t5": "paper"}

@@ -7,6 +7,9 @@ out, and ``sample`` of the rest are drawn by (seed, step, query): from 200, 20, 
 --topk_training 200 --negative_sample 20; drivers/run_ann_data_gen.py:370-427). The groups of the next r steps are made
 of these. A refresh does not change which queries a step has.
 
+In open QA (``answered: left-out``) the hits that contain an answer are taken out too, before the draw. SEED-Encoder looks at
+the first 100 there and keeps all that are left (drivers/run_ann_data_gen_dpr.py:307-324): ``pool`` and ``sample`` are both 100.
+
 SEED-Encoder searches in a second job beside the training, so its negatives are a few thousand steps old when they are used; how
 many depends on the machines. Here training waits, and a run is a function of its seed.
 
@@ -43,7 +46,7 @@ from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.objective import MicroBatch
 
-#: Negatives drawn for each query at a refresh (SEED-Encoder README, --negative_sample).
+#: Negatives drawn for each query at a refresh where the recipe has no ``sample`` (SEED-Encoder README, --negative_sample).
 SAMPLE = 20
 
 
@@ -57,7 +60,7 @@ class FreshNegatives:
     rows:
         (n,) of the task's training queries.
     options:
-        of the recipe: pool (documents searched for).
+        of the recipe: pool (documents searched for); answered.
     seed:
         of the draw.
     key:
@@ -110,7 +113,12 @@ class FreshNegatives:
             for row in self.rows
         }
         about = {"source": "ance", "step": step, "key": self._key, "sample": self.sample}
-        negatives = mine(run, qrels, self._options["pool"], about)
+        answered = None
+        if self._options.get("answered") == "left-out":
+            from pretrieve.retrieval.answered import answered_hits  # it needs regex, and other training does not
+
+            answered = answered_hits(run, data.directory)
+        negatives = mine(run, qrels, self._options["pool"], about, answered)
         for place, row in enumerate(self.rows.tolist()):
             size = len(negatives.doc_ids[place])
             if size > self.sample:
@@ -194,6 +202,7 @@ def prepare(run: FineTuning) -> Trainable:
         options,
         run.seed,
         parts.key,
+        options.get("sample", SAMPLE),
     )
     given = parts.data.groups if run.negatives else None
     kind = MaxPAnce if options["windows"] > 1 else AnceObjective

@@ -74,12 +74,12 @@ class StepCurve:
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def prepare(run: FineTuning) -> Trainable:
+def prepare(run: FineTuning, objective: type[RankingObjective] = RankingObjective) -> Trainable:
     """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps next to the retriever."""
     parts = ranking_parts(run)
     data = parts.data
-    objective = RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device)
-    return with_curve(run, parts, parts.trainable(objective))
+    trained = parts.trainable(objective(parts.model, data.task, data.groups, run.options, run.device.device))
+    return with_curve(run, parts, trained)
 
 
 def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:

@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from pretrieve.finetuning import train_curve
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import Group
 from pretrieve.finetuning.ranking import RankingObjective, in_batch_loss, own_loss, whole_group
-from pretrieve.finetuning.train_curve import with_curve
-from pretrieve.finetuning.train_ranking import ranking_parts
 from pretrieve.text.packing import Packed
 from pretrieve.training.objective import MicroBatch, tokens_of_each
 
@@ -86,7 +85,4 @@ class MaxPRanking(MaxP, RankingObjective):
 
 def prepare(run: FineTuning) -> Trainable:
     """As :func:`~pretrieve.finetuning.train_ranking.prepare`, by the best window."""
-    parts = ranking_parts(run)
-    data = parts.data
-    objective = MaxPRanking(parts.model, data.task, data.groups, run.options, run.device.device)
-    return with_curve(run, parts, parts.trainable(objective))
+    return train_curve.prepare(run, MaxPRanking)

@@ -32,8 +32,8 @@ MAX_VALIDATION = 1024
 class BestWeights(Watcher):
     """Keeps the weights of ``model`` with the lowest validation loss; the earlier ones when two are equal.
 
-    count: snapshots after the start, evenly spaced over ``steps`` (0: no look at all, and the last weights stay). A subclass
-    says what the loss is.
+    count: snapshots after the start, evenly spaced over ``steps``; 1: the end alone, without the start, so that the last weights
+    stay and their loss is known; 0: no look at all, and the last weights stay. A subclass says what the loss is.
     """
 
     def __init__(self, model: nn.Module, count: int, steps: int) -> None:
@@ -46,8 +46,8 @@ class BestWeights(Watcher):
         raise NotImplementedError
 
     def start(self) -> None:
-        """Look at the model as it comes, unless a resumed run has done so."""
-        if not self.info:
+        """Look at the model as it comes, unless a resumed run has done so, or it is no choice."""
+        if len(self._at) > 1 and not self.info:
             self._look(-1)
 
     def _look(self, step: int) -> None:
@@ -78,7 +78,7 @@ class BestSnapshot(BestWeights):
     train, valid:
         query rows.
     options:
-        of the recipe: ``snapshots`` after the start, evenly spaced (0: no look at all, and the last weights stay),
+        of the recipe: ``snapshots``, as ``count`` above,
         temperature, query_length, passage_length.
     steps:
         of the run.

@@ -19,6 +19,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
+from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective
@@ -150,6 +151,10 @@ def pretrain(
             expected_first=first_losses(objective, encoder.config) if start is None else None,
         )
         heads = trained_heads(objective)
+    elif start is not None and start.head("mlm"):
+        # Nothing is trained, but a joint representation reads the start's word head.
+        heads["mlm"] = MaskedWordHead(encoder.config, run.seed)
+        _continue_head("mlm", heads["mlm"], start)
     about = {
         "objective": options.objective,
         "budget": options.budget and options.budget.to_dict(),

@@ -25,12 +25,12 @@ from pretrieve.retrieval.search import Scorer
 OTHERS = 256
 
 
-def sample_others(query_id: str, relevant: Collection[int], rows: int, count: int = OTHERS) -> np.ndarray:
-    """Numbers (at most ``count``,) of documents 0..rows−1 that are not relevant; all of them where there are not more."""
-    wanted = min(rows, count + len(relevant))
+def sample_others(query_id: str, relevant: Collection[int], rows: int) -> np.ndarray:
+    """Numbers (at most ``OTHERS``,) of documents 0..rows−1 that are not relevant; all of them where there are not more."""
+    wanted = min(rows, OTHERS + len(relevant))
     seed = int.from_bytes(hashlib.sha256(query_id.encode()).digest()[:8], "little")
     drawn = np.random.default_rng(seed).choice(rows, wanted, replace=False)
-    return drawn[~np.isin(drawn, list(relevant))][:count]
+    return drawn[~np.isin(drawn, list(relevant))][:OTHERS]
 
 
 def contrastive_entropy(

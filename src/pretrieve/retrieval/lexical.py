@@ -77,10 +77,3 @@ class LexicalReader:
         meta, (self.indices, self.values) = open_store(directory, name, parts, ["vocabulary"])
         self.rows, self.top, self.key = int(meta["rows"]), int(meta["top"]), str(meta["key"])
         self.vocabulary = int(meta["vocabulary"])
-
-    def dense(self, rows: slice | np.ndarray) -> np.ndarray:
-        """(n, vocabulary) float32: the given rows with zeros written out; for few rows and for tests."""
-        indices, values = self.indices[rows], self.values[rows]
-        out = np.zeros((len(indices), self.vocabulary), dtype=np.float32)
-        np.put_along_axis(out, indices.astype(np.int64), values, axis=1)
-        return out

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,16 +80,23 @@ class Negatives:
         return self.path or f"negatives of {self.about.get('source', 'no file')}"
 
 
-def mine(run: Run, qrels: Mapping[str, Mapping[str, int]], depth: int, about: Mapping[str, Any]) -> Negatives:
+def mine(
+    run: Run,
+    qrels: Mapping[str, Mapping[str, int]],
+    depth: int,
+    about: Mapping[str, Any],
+    answered: Mapping[str, Collection[str]] | None = None,
+) -> Negatives:
     """The first ``depth`` hits of each query that are not relevant (grade 1 or more in ``qrels[query_id][doc_id]``).
 
     Relevant documents are taken out before the cut, as in tevatron's build_train_hn.py. ``about`` (``source``,
     ``run``, …) goes into the header, with ``depth``, ``queries``, and ``without_negatives``: how many of them have
-    none left.
+    none left. answered: hits of each query that contain its answer (:mod:`pretrieve.retrieval.answered`). They are
+    taken out too, and the header counts those that are not relevant: ``with_answer``.
 
     Raises DataError when a query of the run has no judgement at all: its relevant documents would become negatives.
     """
-    kept, kept_scores = [], []
+    kept, kept_scores, with_answer = [], [], 0
     for query_id, doc_ids, scores in zip(run.query_ids, run.doc_ids, run.scores, strict=True):
         if query_id not in qrels:
             raise DataError(
@@ -97,11 +104,17 @@ def mine(run: Run, qrels: Mapping[str, Mapping[str, int]], depth: int, about: Ma
                 "mine from a run over queries of the qrels."
             )
         grades = qrels[query_id]
-        places = [place for place, doc_id in enumerate(doc_ids) if grades.get(doc_id, 0) < 1][:depth]
+        places = [place for place, doc_id in enumerate(doc_ids) if grades.get(doc_id, 0) < 1]
+        if answered is not None:
+            found, places = len(places), [place for place in places if doc_ids[place] not in answered[query_id]]
+            with_answer += found - len(places)
+        places = places[:depth]
         kept.append([doc_ids[place] for place in places])
         kept_scores.append(scores[places])
     empty = sum(not doc_ids for doc_ids in kept)
     header = {**about, "depth": depth, "queries": len(run), "without_negatives": empty}
+    if answered is not None:
+        header["with_answer"] = with_answer
     return Negatives(list(run.query_ids), kept, kept_scores, header)
 
 

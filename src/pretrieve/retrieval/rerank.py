@@ -1,7 +1,7 @@
 """The rerank setting: only the candidates that a first stage gave for a query are scored and ranked.
 
-This is how the paper ``seed_encoder`` reports MS MARCO besides full retrieval (tables 1-3): the official top 1,000 of
-BM25 are ordered by the model. Scores are those of :mod:`pretrieve.retrieval.search`, bit for bit, so a document has the
+This is how the paper ``seed_encoder`` reports MS MARCO besides full retrieval (tables 1-3): BM25's first 100 are ordered
+by the model. Scores are those of :mod:`pretrieve.retrieval.search`, bit for bit, so a document has the
 same score in both settings; only which documents take part differs.
 
 Candidates are a file of (query_id, doc_id) pairs (``candidates.parquet``, in any order) or a TREC run, whose own scores
@@ -46,9 +46,8 @@ def rerank(
     """
     if len(query_ids) != scorer.queries:
         raise DataError(f"rerank: {len(query_ids)} query ids for {scorer.queries} query vectors; expected one each.")
-    count = scorer.rows if documents is None else len(doc_ids)
-    if len(doc_ids) != count:
-        raise DataError(f"rerank: {len(doc_ids)} document ids for {count} embeddings; encode this corpus again.")
+    if documents is None and len(doc_ids) != scorer.rows:
+        raise DataError(f"rerank: {len(doc_ids)} document ids for {scorer.rows} embeddings; encode this corpus again.")
     number = {doc_id: i for i, doc_id in enumerate(doc_ids)}
     windows = None if documents is None else Windows(check_documents(documents, scorer.rows, doc_ids))
     hits = []

@@ -4,9 +4,10 @@ Candidates are whole passages (``sentence_index`` −1), each one sentence of th
 is decided here, and written into ``stats.json`` under ``collection``:
 
 * **Splits.** The official test queries test (or, with ``test="dev"``, the dev queries, as MS MARCO is reported). Sizes are
-  shares, numbers or all of the official train queries; a tenth of what is drawn validates. The official dev queries are
-  ``dev``; without these, or if they are used as test, a tenth of the train queries, drawn by the seed. A size lists only the
-  queries that it uses. Without train queries everything is test, for retrievers of another data set.
+  shares, numbers or all of the official train queries; a tenth of what is drawn validates (``valid_share``). The official dev
+  queries are ``dev``; without these, or if they are used as test, a tenth of the train queries, drawn by the seed
+  (``dev_share``). With both shares 0 every query trains. A size lists only the queries that it uses. Without train queries
+  everything is test, for retrievers of another data set.
 * **Titles.** ``none``: omitted. ``prefix``: in front of the text, with a blank. ``separate``: a text of their own in front,
   ``[CLS] title [SEP] passage [SEP]``. A document that has only a title is read as that.
 * **Judgements.** Grades are kept; 0, judged and not relevant, is the same as not judged for every metric, and omitted.
@@ -34,7 +35,6 @@ from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.collection_tables import Collection, with_title
 from pretrieve.tasks.splits import (
     VALID_SHARE,
-    Size,
     SplitRow,
     Target,
     all_test,
@@ -59,22 +59,25 @@ def build_collection_task(
     title: str = "none",
     max_documents: int | None = None,
     test: str | None = None,
-    valid_share: float = VALID_SHARE,
+    valid_share: float | Mapping[str, float] = VALID_SHARE,
+    dev_share: float = DEV_SHARE,
 ) -> dict[str, Any]:
     """Write the task and return its statistics.
 
     collection: a collection directory (:mod:`pretrieve.tasks.collection_tables`); target, valid_share: see
-    :func:`pretrieve.tasks.splits.make_splits`, shares are of the train queries, and the seed draws the dev queries too where
-    there are none, and the documents; title: ``none``, ``prefix`` or ``separate``; max_documents: None: all; test:
-    the official split that is used as test, None: ``test``, or ``dev`` where there is none.
+    :func:`pretrieve.tasks.splits.make_splits`, shares are of the train queries, and the seed draws the documents too and, where
+    there are no dev queries, ``dev_share`` of the train queries; title: ``none``, ``prefix`` or ``separate``; max_documents:
+    None: all; test: the official split that is used as test, None: ``test``, or ``dev`` where there is none.
 
     Raises ConfigError for an option that is not allowed, a split without queries, sizes that cannot be drawn, or a
     ``max_documents`` below the number of judged documents, and DataError when the collection is damaged.
     """
     if title not in TITLES:
         raise ConfigError(f"title is {title!r}; expected one of {', '.join(TITLES)}.")
-    if not isinstance(valid_share, float) or not 0 < valid_share < 1:
-        raise ConfigError(f"valid_share is {valid_share!r}; expected a share between 0 and 1.")
+    given = valid_share.values() if isinstance(valid_share, Mapping) else [valid_share]
+    for name, share in (("dev_share", dev_share), *(("valid_share", share) for share in given)):
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share < 1:
+            raise ConfigError(f"{name} is {share!r}; expected a share between 0 and 1, or 0 for none.")
     source = Collection(collection)
     if title == "prefix" and source.has("answers"):
         raise ConfigError(
@@ -82,7 +85,7 @@ def build_collection_task(
             "them in titles. Expected 'none' or 'separate'."
         )
     contents = _Contents(source, title)
-    contents.split_queries(target.sizes, target.seed, test, valid_share)
+    contents.split_queries(target, test, valid_share, dev_share)
     contents.choose_documents(max_documents, target.seed)
     # A task of answers alone judges no document: all that must be known of its candidates is that there are some.
     documents = contents.found or range(contents.count)
@@ -117,14 +120,12 @@ def build_collection_task(
 
 def _official_parts(counts: Mapping[str, int]) -> dict[str, dict[str, int]]:
     """``queries`` and ``judgements`` of the parts as the publisher ships them, whatever the task draws of them; queries that
-    nobody judged count too, where the files have them. 0 for a part that is not there."""
-    return {
-        part: {
-            "queries": counts.get(f"queries_read.{split}", counts.get(f"queries.{split}", 0)),
-            "judgements": counts.get(f"judgements.{split}", 0),
-        }
-        for part, split in (("train", "train"), ("dev", "dev"), ("eval", "test"))
-    }
+    nobody judged count too, where the files have them. A part that is not there is empty."""
+    parts: dict[str, dict[str, int]] = {}
+    for part, split in (("train", "train"), ("dev", "dev"), ("eval", "test")):
+        queries = counts.get(f"queries_read.{split}", counts.get(f"queries.{split}", 0))
+        parts[part] = {"queries": queries, "judgements": counts.get(f"judgements.{split}", 0)} if queries else {}
+    return parts
 
 
 @dataclass
@@ -138,7 +139,9 @@ class _Contents:
 
     # ------------------------------------------------------------------------------------------------------------ queries
 
-    def split_queries(self, sizes: Mapping[str, Size], seed: int, test: str | None, valid_share: float) -> None:
+    def split_queries(
+        self, target: Target, test: str | None, valid_share: float | Mapping[str, float], dev_share: float
+    ) -> None:
         """Fill in queries, judgements, answers and splits."""
         self._read_judged()
         groups: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
@@ -160,7 +163,7 @@ class _Contents:
                 f"{self.source.directory}: split {self.test!r} cannot be tested; expected test or dev, and queries with a "
                 f"relevant document (found: {counts}): name another split, or add its judgements."
             )
-        self.splits = self._splits(groups, sizes, seed, valid_share)
+        self.splits = self._splits(groups, target, valid_share, dev_share)
         used = {row.query_id for row in self.splits}
         self.queries = [Query(query_id, text) for query_id, text in texts.items() if query_id in used]
         self.judgements = [
@@ -188,13 +191,18 @@ class _Contents:
             self._answers = {query_id: Answers(texts, regex) for query_id, texts, regex in zip(*columns, strict=True)}
 
     def _splits(
-        self, groups: dict[str, list[str]], sizes: Mapping[str, Size], seed: int, valid_share: float
+        self,
+        groups: dict[str, list[str]],
+        target: Target,
+        valid_share: float | Mapping[str, float],
+        dev_share: float,
     ) -> list[SplitRow]:
+        sizes, seed = target.sizes, target.seed
         train, tested = groups["train"], groups[self.test]
         dev = groups["dev"] if self.test != "dev" else []
         self.dev = "dev" if dev else "none"
-        if train and not dev:
-            dev = shuffled(train, seed)[: max(1, rounded(DEV_SHARE * len(train)))]
+        if train and not dev and dev_share:
+            dev = shuffled(train, seed)[: max(1, rounded(dev_share * len(train)))]
             self.dev = "drawn from train"
             apart = set(dev)
             train = [query_id for query_id in train if query_id not in apart]

@@ -76,7 +76,7 @@ def make_splits(
     dev: Sequence[str],
     sizes: Mapping[str, Size],
     seed: int,
-    valid_share: float = VALID_SHARE,
+    valid_share: float | Mapping[str, float] = VALID_SHARE,
 ) -> list[SplitRow]:
     """Split the queries once for each training-set size: sizes in the given order, in each the queries in the order of
     ``query_ids``; no row where a query has no part in a size.
@@ -89,7 +89,7 @@ def make_splits(
     sizes: name → the training part (training and validation together): a share of the pool in (0, 1), a number of questions
     (1 or more), or ``all`` that may train.
     seed: decides which questions are drawn.
-    valid_share: share of the training part that validates; at least one question.
+    valid_share: share of the training part that validates, at least one question, or 0 for none; or size → share.
 
     Raises ConfigError when there is no size, or a size is none of these, needs more questions than ``pool_train`` has, or
     leaves fewer than 2 training questions, and ValueError when the three groups overlap or are not, together, exactly
@@ -102,11 +102,12 @@ def make_splits(
         raise ConfigError("no training-set size was given; expected at least one, such as 1pct=0.01.")
     order = shuffled(pool_train, seed)
     pool = len(pool_train) + len(pool_test)
-    parts = {size: _training_part(size, wanted, len(pool_train), pool, valid_share) for size, wanted in sizes.items()}
+    shares = {size: share_of(valid_share, size) for size in sizes}
+    parts = {size: _training_part(size, wanted, len(pool_train), pool, shares[size]) for size, wanted in sizes.items()}
     most = max((parts[size] for size, wanted in sizes.items() if not is_share(wanted)), default=0)
     rows = []
     for size, drawn in parts.items():
-        held_out = validation_count(drawn, valid_share)
+        held_out = validation_count(drawn, shares[size])
         split_of = dict.fromkeys(query_ids, "test") | dict.fromkeys(dev, "dev")
         # The last ones validate: what trains is then a prefix of the order, and a larger size's prefix holds it.
         split_of |= dict.fromkeys(order[: drawn - held_out], "train")
@@ -134,9 +135,18 @@ def draw_pools(query_ids: Iterable[str], seed: int) -> tuple[list[str], list[str
     return order[:n_dev], order[n_dev : n_dev + n_train], order[n_dev + n_train :]
 
 
+def share_of(valid_share: float | Mapping[str, float], size: str) -> float:
+    """The share of a size's training part that validates.
+
+    >>> share_of(0.2, "full"), share_of({"full": 0}, "full"), share_of({"full": 0}, "1k")
+    (0.2, 0, 0.1)
+    """
+    return valid_share.get(size, VALID_SHARE) if isinstance(valid_share, Mapping) else valid_share
+
+
 def validation_count(drawn: int, valid_share: float) -> int:
-    """How many of ``drawn`` questions validate: the share, rounded, and at least one."""
-    return max(1, rounded(drawn * valid_share))
+    """How many of ``drawn`` questions validate: the share, rounded, and at least one; none of the share 0."""
+    return max(1, rounded(drawn * valid_share)) if valid_share else 0
 
 
 def _training_part(size: str, wanted: Size, available: int, pool: int, valid_share: float) -> int:

@@ -80,9 +80,9 @@ def check_file(path: Path | str) -> None:
     try:
         with open(path, "rb") as stream:
             for event in yaml.parse(stream, Loader=Loader):
+                done = None
                 if isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
                     open_parts.append((event.anchor, 1, 1))
-                    done = None
                 elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
                     anchor, values, levels = open_parts.pop()
                     done = values, levels + 1
@@ -93,8 +93,6 @@ def check_file(path: Path | str) -> None:
                 elif isinstance(event, yaml.ScalarEvent):
                     _refuse_digits(f"{path}: line {event.start_mark.line + 1}", event.value)
                     done = 1, 1
-                else:
-                    done = None
                 if done and open_parts:
                     anchor, values, levels = open_parts[-1]
                     open_parts[-1] = anchor, values + done[0], max(levels, done[1])

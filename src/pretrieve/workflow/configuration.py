@@ -40,7 +40,7 @@ METRICS = {
     "classification": ("accuracy",),
     "clicks": ("auc", "mrr", "ndcg@5", "ndcg@10"),
 }
-#: Readers with ``open: articles``.
+#: Readers with ``open: articles`` and ``open: sentences``.
 WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
@@ -292,15 +292,16 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
         check_dataset(dataset)
     except ConfigError as error:
         raise ConfigError(f"config: datasets.{name}: {error}") from None
-    if dataset.get("open") == "articles" and dataset["reader"] not in WHOLE_ARTICLES:
+    if (open_to := dataset.get("open")) in ("articles", "sentences") and dataset["reader"] not in WHOLE_ARTICLES:
         raise ConfigError(
-            f"config: datasets.{name}.open: 'articles', but the reader {dataset['reader']!r} has no articles with questions; "
+            f"config: datasets.{name}.open: {open_to!r}, but the reader {dataset['reader']!r} has no articles with questions; "
             f"expected one of {', '.join(WHOLE_ARTICLES)}, or open: true"
         )
     trained_on = dataset.get("trained_on")
     if trained_on is not None:
         check_names(f"datasets.{name}.trained_on", [trained_on], datasets)
         check_names(f"datasets.{name}.sizes", dataset["sizes"], datasets[trained_on]["sizes"])
+    check_names(f"datasets.{name}.valid_share", dataset.get("valid_share", ()), dataset["sizes"])
     if "variant" in dataset:
         check_names(f"datasets.{name}.variant", [dataset["variant"]], VARIANTS)
     for size, share in dataset["sizes"].items():
@@ -313,8 +314,9 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
 
 def _check_metrics(name: str, dataset: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """Each metric is one of the data set's kind, and looks no further than the hits that are kept of a query: recall@1000 of
-    100 hits would be recall@100."""
+    100 hits would be recall@100. A hit that is the query itself is dropped before the cut, so one more has to be kept."""
     depth, kind = dataset.get("depth", 100), EXAMPLE_READERS.get(dataset["reader"])
+    dropped = int("drop-identical-ids" in dataset.get("conventions", ()))
     for metric in dataset.get("metrics", config["metrics"]):
         if kind:
             check_names(f"datasets.{name}.metrics", [metric], METRICS[kind])
@@ -326,10 +328,10 @@ def _check_metrics(name: str, dataset: Mapping[str, Any], config: Mapping[str, A
                 f"config: datasets.{name}.metrics: {metric!r} needs {what}, which the reader {dataset['reader']!r} does not "
                 "make; expected metrics of rankings, such as recall@10, mrr@10 and ndcg@10"
             )
-        elif (cut := int(metric.partition("@")[2] or 0)) > depth:
+        elif (cut := int(metric.partition("@")[2].partition("-")[0] or 0)) and cut + dropped > depth:
             raise ConfigError(
                 f"config: datasets.{name}.depth: {depth} hits of a query are kept, too few for the metric {metric!r}; expected "
-                f"at least {cut}: raise depth, or take the metric out of metrics"
+                f"at least {cut + dropped}: raise depth, or take the metric out of metrics"
             )
 
 

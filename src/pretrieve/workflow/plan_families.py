@@ -4,7 +4,7 @@ family is an encoder and a recipe (``ENCODER.RECIPE``). The part of :class:`pret
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -103,20 +103,18 @@ class PlanFamilies:
         return found
 
     def _sizes_on(self, task: str, asked: Mapping[str, set[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        sizes_of, whole = dict(asked), set(self.config["datasets"][task]["sizes"])
+        sizes_of, own = dict(asked), self.config["datasets"][task]["sizes"]
+        whole = set(own)
         steps = {name: self._steps(name, task) for name in self.config["recipes"] if fits(self.config, name, task)}
         for encoder, recipe in product(self.config["encoders"], steps):
             if f"{encoder}.{recipe}" not in asked:
                 made_from = [asked.get(f"{encoder}.{step}", whole) for step in steps[recipe]]
                 sizes_of[f"{encoder}.{recipe}"] = whole.intersection(*made_from) or whole
-        return tuple((family, self._in_order(task, sizes)) for family, sizes in sizes_of.items())
+        return tuple((family, tuple(size for size in own if size in sizes)) for family, sizes in sizes_of.items())
 
     def _steps(self, recipe: str, task: str) -> list[str]:
         """A recipe's chain to its end."""
         return [name for step in self.chain(recipe, task) for name in (step, *self._steps(step, task))]
-
-    def _in_order(self, dataset: str, sizes: Collection[str]) -> tuple[str, ...]:
-        return tuple(size for size in self.config["datasets"][dataset]["sizes"] if size in sizes)
 
     def families(self, dataset: str, scored: bool = True) -> dict[tuple[str, ...], tuple[str, ...]]:
         """Sizes → the families whose retrievers are ``scored`` on a data set with exactly these sizes, or else trained on it.

@@ -12,6 +12,7 @@ from pretrieve.base import paths
 from pretrieve.base.code_folder import code_file
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.corpora import readers as corpus_formats
+from pretrieve.finetuning.recipes import WITHOUT_ANSWERS
 from pretrieve.pretraining.presets import resolve
 from pretrieve.raw import hub
 from pretrieve.workflow import figure_inputs as figure_plan
@@ -169,6 +170,11 @@ class DataRules:
         """BM25's k1, b or language on a data set."""
         given = self.config["datasets"][dataset].get("bm25", self.config["bm25"])
         return given.get(key, "en") if key == "language" else given[key]
+
+    def answers_argument(self, dataset: str) -> str:
+        """The option that keeps answers out of a data set's negatives, or nothing."""
+        left_out = self.config["datasets"][dataset].get("variant") in WITHOUT_ANSWERS
+        return "--without-answers" if left_out and self.reader_of(dataset).answers else ""
 
     def candidate_runs(self, dataset: str, sizes: Sequence[str]) -> list[str]:
         """In the rerank setting, the BM25 runs whose hits are ranked; of another data set, none."""

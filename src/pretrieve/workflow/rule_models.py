@@ -217,6 +217,7 @@ class ModelRules:
             words = [*shlex.split(self.data.score_arguments(dataset, sizes)), "--options", options]
             words += ["--search", json.dumps(self.plan.scale.get("search", {}), sort_keys=True)]
             words += ["--mining-depth", str(self.config["mining_depth"])]
+            words += shlex.split(self.data.answers_argument(dataset)) if mined else []
             # Vectors are made again when this changes, and not for an edit of what searches or scores them.
             words += ["--vectors-code", stage_code("pretrieve.retrieval.embed_task")]
             lists |= {"--retrievers": models, "--stores": self._files("embeddings", dataset, sizes, wildcards)}
@@ -230,7 +231,7 @@ class ModelRules:
         """The same for ``mine.py``, which makes negatives alone."""
         task = wildcards.dataset
         words = ["--task", paths.task_dir(self.root, task), "--sizes", *sizes]
-        words += ["--depth", str(self.config["mining_depth"])]
+        words += ["--depth", str(self.config["mining_depth"]), *shlex.split(self.data.answers_argument(task))]
         for option, kind in (("--stores", "embeddings"), ("--retrievers", "retrievers")):
             words += [option, *self._files(kind, task, sizes, wildcards)]
         return f"{shlex.join(words)} --options {self.family_options(wildcards)}"

@@ -214,13 +214,8 @@ def check_scale(config: Mapping[str, Any]) -> None:
     for name, entry in config["encoders"].items():
         start = entry.get("start")
         if start in config["encoders"]:
-            _same(
-                config,
-                f"encoders.{name}.corpus",
-                corpus_of(config, name),
-                f"its start {start!r}",
-                corpus_of(config, start),
-            )
+            mine, theirs = corpus_of(config, name), corpus_of(config, start)
+            _same(config, f"encoders.{name}.corpus", mine, f"its start {start!r}", theirs)
     for name, entry in config["datasets"].items():
         other = entry.get("trained_on")
         if other in config["datasets"]:

@@ -40,7 +40,7 @@ def _add(contents: TaskContents, passage_id: int, passage: Passage, sentences: l
     contents.candidates += [Candidate(f"{passage_id}-{sentence}", number, sentence) for sentence in sentences]
 
 
-def _extra_sentences(
+def extra_sentences(
     corpus: Path, titles: list[str], taken: set[int], limit: int | None, seed: int
 ) -> dict[int, list[int]]:
     """Passage id → sentences to add, in corpus order: all of each passage not ``taken``, or ``limit`` drawn of them."""
@@ -97,7 +97,7 @@ def build_descriptions(
         contents.queries.append(Query(str(article_id), usable[article_id]))
         contents.judgements.append(Judgement(str(article_id), f"{passage_id}-0"))
     if open_domain:
-        extra = _extra_sentences(corpus, titles, taken, max_extra, target.seed)
+        extra = extra_sentences(corpus, titles, taken, max_extra, target.seed)
         for passage_id, _, _, passage in passages_of(corpus, titles):
             if passage_id in extra:
                 _add(contents, passage_id, passage, extra[passage_id])

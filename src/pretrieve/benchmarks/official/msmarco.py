@@ -86,8 +86,9 @@ def read_msmarco_documents(
     """Read MS MARCO's documents: the body is the text.
 
     files: ``docs``; optional ``{train,dev,test}_queries`` with ``{train,dev,test}_qrels``, and ``negatives``; official: as
-    for passages; url: put the address in front of the title, as ANCE does (url, title, body); max_chars: keep this many
-    characters of each body (10,000 in ANCE's code); None: all.
+    for passages; url: put the address and a blank in front of the title; max_chars: keep this many characters of each body;
+    None: all. The code of ANCE and SEED-Encoder puts a separator between address, title and body, and keeps the first 10,000
+    characters of all three together (docs/fidelity.md).
     """
     if official:
         writer.expected["documents"] = DOCUMENTS

@@ -10,9 +10,10 @@ MultiReQA (Guo et al. 2021) redistributes no texts. A task needs two files of on
     a header, then one context a line with ``qas``: ``qid``, ``question``, ``detected_answers`` with ``char_spans``, whose
     end is **inclusive**, unlike that of the candidates.
 
-A candidate is the pair (sentence, context). Relevant are the candidates in which a detected answer begins; a question that is
-blank, or none of whose answers begins in a candidate, is omitted and counted. What of a context is in no candidate stays part
-of its passage: an encoder reads the whole context.
+A candidate is the pair (sentence, context), or with ``context: false`` its sentence alone, a passage of its own: in paper
+``dual_encoders`` §4 "the answer candidates are individual sentences". Relevant are the candidates in which a detected answer
+begins; a question that is blank, or none of whose answers begins in a candidate, is omitted and counted. What of a context is in
+no candidate stays part of its passage: an encoder of pairs reads the whole context.
 
 Counts of candidates in the README there agree with the dev files; ``train/SQuAD`` has 95,659, the README says 87,133.
 """
@@ -138,17 +139,35 @@ def _spans(where: str, context: str, candidates: list[SentenceCandidate]) -> tup
     return spans, index
 
 
+def _add_pairs(
+    contents: TaskContents, text: str, own: list[SentenceCandidate], spans: list[tuple[int, int]], index: list[int]
+) -> None:
+    """The candidates of a context, each with all of it."""
+    number = contents.add_passage(Passage("", text, spans))
+    contents.candidates += [Candidate(c.id, number, i) for c, i in zip(own, index, strict=True)]
+
+
+def _add_sentences(contents: TaskContents, text: str, own: list[SentenceCandidate]) -> None:
+    """The candidates of a context, each alone."""
+    for candidate in own:
+        sentence = text[candidate.start : candidate.end]
+        number = contents.add_passage(Passage("", sentence, [(0, len(sentence))]))
+        contents.candidates.append(Candidate(candidate.id, number, -1))
+
+
 def build_multireqa(
     candidates: Path,
     texts: Path,
     target: Target,
     role: str = "test",
+    context: bool = True,
     warnings: Warnings | None = None,
 ) -> dict[str, Any]:
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``.
 
     role: ``test`` makes every question test, as the benchmark's dev files are used; ``train`` lets every question
     train, as its train files; ``draw`` draws train, dev and test from one split (:func:`draw_pools`).
+    context: whether a candidate is read with the context of its sentence.
     ``doc_id`` is the candidate's id. Questions in the same words are one query.
 
     Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when a size cannot be drawn.
@@ -160,14 +179,15 @@ def build_multireqa(
     contents = TaskContents()
     judged: dict[Judgement, None] = {}
     answers: dict[str, dict[str, None]] = {}
-    for line, context, questions in read_mrqa(texts):
+    for line, text, questions in read_mrqa(texts):
         where = f"{texts}: line {line}"
         own = [candidate for question in questions for candidate in of_question.pop(question.id, [])]
         own.sort(key=lambda candidate: candidate.start)
-        spans, index = _spans(where, context, own)
-        if own:
-            number = contents.add_passage(Passage("", context, spans))
-            contents.candidates += [Candidate(c.id, number, i) for c, i in zip(own, index, strict=True)]
+        spans, index = _spans(where, text, own)
+        if not context:
+            _add_sentences(contents, text, own)
+        elif own:
+            _add_pairs(contents, text, own, spans, index)
         for question in questions:
             if not question.text:
                 warnings.add(BLANK, f"{where}, question '{question.id}'")

@@ -216,16 +216,16 @@ def build_natural_questions(
     max_extra: int | None = None,
     warnings: Warnings | None = None,
     articles: bool = False,
+    sentences: bool = False,
 ) -> dict[str, Any]:
     """Write the ReQA task of one file, whose questions are drawn into train, dev and test, and return its statistics
-    (:func:`pretrieve.benchmarks.official.squad_reqa.build_reqa`, with ``corpus``, ``max_extra`` and ``articles``). The paper
-    uses the training
-    file.
+    (:func:`pretrieve.benchmarks.official.squad_reqa.build_reqa`, with ``corpus``, ``max_extra``, ``articles`` and
+    ``sentences``). The paper uses the training file.
 
     Raises DataError as :func:`read_paragraphs`, or when no record can be used, and ConfigError when a size cannot be drawn.
     """
     source = Source(DRAWN, str(file), read_paragraphs(file, warnings))
-    return build_reqa([source], target, corpus, max_extra, articles)
+    return build_reqa([source], target, corpus, max_extra, articles, sentences)
 
 
 def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] | None:

@@ -5,6 +5,9 @@ into sentences, every pair (sentence, passage) is a candidate, and the one that 
 that are written in the same words are one query, relevant to the sentence of each of their answers; that is how Table
 2 of the paper comes to more tuples than questions, and it keeps a test question from being seen in training.
 
+**More candidates** (paper ``pretraining_tasks`` §4.4): (sentence, passage) pairs of a corpus are added; questions, judgements and
+splits stay.
+
 **Whole articles** can be what is searched for, documents many times longer than what a model reads of them, as MS MARCO's are.
 Paragraphs name their article; an article is one document, its paragraphs in file order, a blank line between them; relevant to a
 question is the article of its paragraph. An encoder reads the beginning of a document (FirstP) or takes the best of its windows
@@ -18,8 +21,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.made.descriptions import passages_of
+from pretrieve.benchmarks.made.descriptions import extra_sentences, passages_of
 from pretrieve.benchmarks.official.squad_json import Paragraph, squad_paragraphs
 from pretrieve.corpora.sentences import sentence_of, sentence_spans
 from pretrieve.corpora.tables import read_table
@@ -51,6 +56,7 @@ def build_squad(
     corpus: Path | None = None,
     max_extra: int | None = None,
     articles: bool = False,
+    sentences: bool = False,
 ) -> dict[str, Any]:
     """Write the task of SQuAD v1.1 files, packed or not, and return its statistics. See :func:`build_reqa`.
 
@@ -66,7 +72,7 @@ def build_squad(
     sources = (
         Source(pool, str(files[name]), squad_paragraphs(files[name])) for name, pool in pools.items() if name in files
     )
-    return build_reqa(sources, target, corpus, max_extra, articles)
+    return build_reqa(sources, target, corpus, max_extra, articles, sentences)
 
 
 def build_reqa(
@@ -75,6 +81,7 @@ def build_reqa(
     corpus: Path | None = None,
     max_extra: int | None = None,
     articles: bool = False,
+    sentences: bool = False,
 ) -> dict[str, Any]:
     """Write the task of paragraphs with questions and return its statistics; answers go to ``answers.parquet``.
 
@@ -85,13 +92,17 @@ def build_reqa(
 
     corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
     passages, those of the sources (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``),
-    or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles.
+    or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles. With ``sentences`` the task
+    stays what it is without a corpus, and pairs of the corpus's articles of other titles join its candidates
+    (``c{passage_id}-{sentence number}``), or ``max_extra`` that are drawn of them.
 
     Raises DataError when one id stands for two questions, or there is no question, and ConfigError when a size cannot be
-    drawn, or ``articles`` are asked for without a corpus.
+    drawn, or ``articles`` or ``sentences`` are asked for without a corpus.
     """
-    if articles and corpus is None:
-        raise ConfigError("articles are searched by an open task only; give open (a corpus) too.")
+    for given, what in ((articles, "articles"), (sentences, "sentences of a corpus")):
+        if given and corpus is None:
+            raise ConfigError(f"{what} are searched by an open task only; give open (a corpus) too.")
+    passages = corpus is not None and not sentences
     contents = TaskContents()
     number_of: dict[str, int] = {}
     owner: dict[str, str] = {}
@@ -105,10 +116,7 @@ def build_reqa(
                 number = number_of[paragraph.context] = contents.add_passage(
                     make_passage(paragraph.article, paragraph.context)
                 )
-                sentences = range(len(contents.passages[number].spans)) if corpus is None else ()
-                contents.candidates += [Candidate(f"{number}-{sentence}", number, sentence) for sentence in sentences]
-                if corpus is not None:
-                    contents.candidates.append(Candidate(str(number), number, -1))
+                contents.candidates += _candidates(number, contents.passages[number], passages)
             spans = contents.passages[number].spans
             for question in paragraph.questions:
                 if question.id in owner:
@@ -121,13 +129,15 @@ def build_reqa(
                 if query_id == question.id:
                     pools[source.pool].append(query_id)
                 for answer in question.answers:
-                    doc_id = str(number) if corpus is not None else f"{number}-{sentence_of(spans, answer.start)}"
+                    doc_id = str(number) if passages else f"{number}-{sentence_of(spans, answer.start)}"
                     judged[Judgement(query_id, doc_id)] = None
                     answers.setdefault(query_id, {})[answer.text] = None
     contents.judgements = list(judged)
     if corpus is not None and articles:
         join_articles(contents)
         add_corpus_articles(contents, corpus, max_extra, target.seed)
+    elif corpus is not None and sentences:
+        add_corpus_sentences(contents, corpus, max_extra, target.seed)
     elif corpus is not None:
         _add_corpus(contents, corpus, set(number_of), max_extra, target.seed)
     for pool, drawn in zip(("dev", "train", "test"), draw_pools(pools[DRAWN], target.seed), strict=True):
@@ -136,6 +146,28 @@ def build_reqa(
     contents.splits = make_splits(query_ids, pools["train"], pools["test"], pools["dev"], target.sizes, target.seed)
     contents.answers = {query_id: Answers(list(texts)) for query_id, texts in answers.items()}
     return write_task(target.out, contents, target.tokenizer)
+
+
+def _candidates(number: int, passage: Passage, whole: bool) -> list[Candidate]:
+    """Of a passage: itself, or its sentences."""
+    if whole:
+        return [Candidate(str(number), number, -1)]
+    return [Candidate(f"{number}-{sentence}", number, sentence) for sentence in range(len(passage.spans))]
+
+
+def add_corpus_sentences(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
+    """Add the (sentence, passage) pairs of a corpus's articles with a title that no passage of the task has (titles are compared
+    as MediaWiki normalises them), or ``limit`` that are drawn of them. ``doc_id`` is ``c{passage_id}-{sentence number}``, in
+    corpus order."""
+    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
+    known = {normalise_title(passage.title) for passage in contents.passages}
+    own = [article for article, title in enumerate(titles) if normalise_title(title) in known]
+    articles = read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_numpy()
+    extra = extra_sentences(corpus, titles, set(np.flatnonzero(np.isin(articles, own)).tolist()), limit, seed)
+    for passage_id, _, _, passage in passages_of(corpus, titles):
+        if passage_id in extra:
+            number = contents.add_passage(passage)
+            contents.candidates += [Candidate(f"c{passage_id}-{one}", number, one) for one in extra[passage_id]]
 
 
 def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:

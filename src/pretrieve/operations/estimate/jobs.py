@@ -9,6 +9,7 @@ It also says whether Snakemake can plan a run of many seeds: one job takes it 4 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -298,5 +299,5 @@ def check_run_size(plan: Plan) -> None:
             f"config: seeds: {len(plan.seeds):,} seeds make {jobs:,} jobs, {each} each; expected at most {most:,.0f}, which "
             f"Snakemake plans in about {MINUTES * factor():.0f} min and {MEMORY_GB * factor():.1f} GB: run at most "
             f"{max(1, int(most // each)):,} seeds at a time, or one table at a time (tables=[PAPER/TABLE] figures=[]); or, where "
-            f"there is time and memory, set {FACTOR}={jobs / MOST_JOBS:.1f}"
+            f"there is time and memory, set {FACTOR}={math.ceil(10 * jobs / MOST_JOBS) / 10}"
         )

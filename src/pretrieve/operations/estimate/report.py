@@ -49,12 +49,7 @@ def needs_of(config: Mapping[str, Any]) -> Callable[[str], Need]:
     """What jobs ask for at the configuration's scale (:mod:`pretrieve.workflow.job_resources`), by stage."""
     column = COLUMNS.index(column_of(config))
     other = {"claims": "report", "league": "report", "published_negatives": "collection"}
-
-    def of(stage: str) -> Need:
-        name = other.get(stage, stage.removesuffix("_checkpoint"))
-        return STAGES[name][column]
-
-    return of
+    return lambda stage: STAGES[other.get(stage, stage.removesuffix("_checkpoint"))][column]
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate.training import CorpusLengths, TaskLengths
 from pretrieve.raw import hub
 from pretrieve.raw.sources import Source, source_of
-from pretrieve.tasks.splits import is_share
+from pretrieve.tasks.splits import is_share, share_of
 from pretrieve.workflow.job_options import encoder_options, lineage
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import articles_of
@@ -42,7 +42,7 @@ PACKED = (".gz", ".bz2", ".zip", ".tgz", ".xz", ".zst")
 SENTENCE = 26.0
 #: Share of the queries that may train, where nothing says how many do, and that are kept for development.
 TRAINS, DEVELOPMENT = 0.8, 0.1
-#: Share of the training examples that readers hold out for validation.
+#: Share of the training examples that readers hold out for validation, unless a data set says another.
 HELD_OUT = 0.1
 
 Counts = Mapping[str, Mapping[str, float]]
@@ -178,8 +178,10 @@ class Sizes:
             known.setdefault("queries", sum(count for name, count in counts.items() if "news" not in name))
         if (options.get("open") or options["reader"] == "corpus") and dataset not in self.counts:
             more = self.corpus(articles_of(self.plan.config, dataset))
-            whole = options.get("open") == "articles"
-            texts, tokens = (more.articles, more.lengths.article) if whole else (more.passages, more.lengths.passage)
+            texts, tokens = {
+                "articles": (more.articles, more.lengths.article),
+                "sentences": (more.sentences, more.lengths.sentence + more.lengths.passage),
+            }.get(str(options.get("open")), (more.passages, more.lengths.passage))
             extra = min(texts * reader.get("share", 1.0), options.get("max_extra") or texts)
             known["documents"] = known.get("documents", 0) + extra
             known.setdefault("document_tokens", tokens)
@@ -195,7 +197,8 @@ class Sizes:
         wanted = self.plan.config["datasets"][dataset]["sizes"]
         most = max((number for name, number in train.items() if not is_share(wanted[name])), default=0.0)
         drawn = {name: number if is_share(wanted[name]) else most for name, number in train.items()}
-        test = {name: known.get("test") or max(1.0, pool - number / (1 - HELD_OUT)) for name, number in drawn.items()}
+        trains = {name: 1 - self.held_out(dataset, name) for name in wanted}
+        test = {name: known.get("test") or max(1.0, pool - number / trains[name]) for name, number in drawn.items()}
         sizes = (known["documents"], known["document_tokens"], queries, known["query_tokens"])
         return TaskSize(*sizes, train, test, origin, known["texts"])
 
@@ -208,7 +211,11 @@ class Sizes:
             size: everything if share == "all" else min(share, everything) if share >= 1 else share * pool
             for size, share in sizes.items()
         }
-        return {size: max(1.0, (1 - HELD_OUT) * number) for size, number in wanted.items()}
+        return {size: max(1.0, (1 - self.held_out(dataset, size)) * number) for size, number in wanted.items()}
+
+    def held_out(self, dataset: str, size: str) -> float:
+        """The share of a size's training examples that validates."""
+        return share_of(self.plan.config["datasets"][dataset].get("valid_share", HELD_OUT), size)
 
     def _added(self, files: Iterable[str]) -> dict[str, float]:
         """The lines of some files as one: numbers add up, lengths are means."""
@@ -269,7 +276,7 @@ def count_lines(sizes: Sizes) -> list[str]:
         size = sizes.task(dataset)
         if size.origin == "counted":
             largest = max(size.train, key=lambda name: size.train[name])
-            train, texts = round(size.train[largest] / (1 - HELD_OUT)), size.texts or ""
+            train, texts = round(size.train[largest] / (1 - sizes.held_out(dataset, largest))), size.texts or ""
             values = (size.documents, size.document_tokens, size.queries, round(size.query_tokens, 2), train, "", texts)
             lines.append("\t".join(map(str, (dataset, *values, "", "", "counted"))))
     for corpus in sizes.plan.config["corpora"]:

@@ -279,7 +279,7 @@ class Workload:
         size, depth = self.sizes.task(job.place), self.plan.config["mining_depth"]
         numbers, total = self._widths(options, body)[0] / 4, Work()
         for name in job.sizes:
-            queries = size.train.get(name, size.queries) / 0.9
+            queries = size.train.get(name, size.queries) / (1 - self.sizes.held_out(job.place, name))
             hits = queries * min(depth, size.documents)
             flops = product(queries, numbers, size.documents)
             work = self._embedded(options, body, size, 0.0, queries)

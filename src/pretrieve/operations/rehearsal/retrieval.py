@@ -69,9 +69,9 @@ def beir_queries() -> bytes:
     )
 
 
-def beir_judgements(split: str) -> bytes:
-    """``qrels/*.tsv``, with its header."""
-    rows = [(f"{split}{b.number}", f"d{b.number}", 1) for b in asked(split)]
+def beir_judgements() -> bytes:
+    """``qrels/test.tsv``, with its header."""
+    rows = [(f"test{b.number}", f"d{b.number}", 1) for b in asked("test")]
     return to_lines([("query-id", "corpus-id", "score"), *rows])
 
 
@@ -202,6 +202,8 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "msmarco-titled-titles": lambda: to_lines((b.number, b.title) for b in BUILDINGS),
     "msmarco-queries-train": lambda: queries("train"),
     "msmarco-qrels-train": lambda: judgements("train", _passage),
+    "msmarco-queries-dev": lambda: queries("dev"),
+    "msmarco-qrels-dev": lambda: judgements("dev", _passage),
     "msmarco-queries-dev-small": lambda: queries("dev"),
     "msmarco-qrels-dev-small": lambda: judgements("dev", _passage),
     "msmarco-docs": documents,
@@ -229,7 +231,7 @@ FORMS: dict[str, Callable[[], bytes]] = {
 }
 for _set in BEIR:
     FORMS |= {f"beir-{_set}-corpus": beir_corpus, f"beir-{_set}-queries": beir_queries}
-    FORMS |= {f"beir-{_set}-qrels-test": lambda: beir_judgements("test")}
+    FORMS[f"beir-{_set}-qrels-test"] = beir_judgements
 for _set, _name in MULTIREQA.items():
     for _split in ("train", "dev"):
         FORMS[f"mrqa-{_set}-{_split}"] = lambda split=_split: mrqa(split)

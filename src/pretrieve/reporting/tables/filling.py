@@ -149,6 +149,8 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
 
     if cell.is_case:
         return _fill_case(line, table, cell, setting, files, cases)
+    if cell.is_statistic and (absent := _absent_part(cell, paths, files)):
+        return line._replace(status="not-run", note=_join(cell.note, f"the data set has no {absent}"))
     values = values_of(cell, paths, files)
     digits = UNITS[cell.unit]
     # The rounded value is the one judged, so that the arithmetic of a line holds for its reader.
@@ -253,6 +255,12 @@ def judge(delta: float | None, tolerance: float | None, scale: str) -> str:
     if abs(delta) <= 2 * tolerance:
         return "close"
     return "higher" if delta > 0 else "lower"
+
+
+def _absent_part(cell: Cell, paths: Sequence[str], files: ResultFiles) -> str:
+    """The part of a data set that a statistic counts, where that data set has none of it: its counts are empty."""
+    part = cell.metric.partition(".")[0]
+    return part if any(files.read(path).get(part) == {} for path in paths) else ""
 
 
 def values_of(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[float]:

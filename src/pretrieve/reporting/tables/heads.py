@@ -62,8 +62,7 @@ def columns_here(table: Table, lines: Sequence[Line], setting: Setting) -> list[
     found = []
     for column in table.columns:
         shown = [line for line in lines if line.column == column]
-        sizes = {parse_system(line.system).size for line in shown if line.train_examples}
-        found.append(_here(shown, setting, len(sizes) == 1 and len(_sizes(lines)) > 1))
+        found.append(_here(shown, setting, len(_sizes(shown)) == 1 and len(_sizes(lines)) > 1))
     return found
 
 

@@ -89,13 +89,11 @@ def _parts(page: Page) -> list[list[Row]]:
 
 
 def _markdown_table(page: Page) -> str:
-    heads = [*page.row_columns, *page.columns, *(["Wall s"] if page.has_wall else [])]
-    return to_markdown_table(heads, [_markdown_row(row, page.has_wall) for row in page.rows], len(page.row_columns))
-
-
-def _markdown_row(row: Row, has_wall: bool) -> list[str]:
-    heads = [head if span else "" for head, span in zip(row.heads, row.spans, strict=True)]
-    return [*heads, *(_markdown_cell(cell) for cell in row.cells), *([row.wall] if has_wall else [])]
+    lines = [[*page.row_columns, *page.columns, *(["Wall s"] if page.has_wall else [])]]
+    for row in page.rows:
+        heads = [head if span else "" for head, span in zip(row.heads, row.spans, strict=True)]
+        lines.append([*heads, *map(_markdown_cell, row.cells), *([row.wall] if page.has_wall else [])])
+    return to_markdown_table(lines[0], lines[1:], len(page.row_columns))
 
 
 def _markdown_cell(cell: Shown | None) -> str:
