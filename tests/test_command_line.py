@@ -129,7 +129,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ),
         (
             'task collection --files collection=c --options {"titel":"none"}',
-            "no option 'titel'; it has title, max_documents, test, valid_share; did you mean 'title'?",
+            "no option 'titel'; it has title, max_documents, test, valid_share, dev_share; did you mean 'title'?",
         ),
         ("task collection --tokenizer damaged.json", "damaged.json: not a tokenizer.json"),
     ],

@@ -241,12 +241,11 @@ def test_the_mean_of_files_is_that_of_their_records(tmp_path):
         ({"n_candidates": "many"}, "key n_candidates is 'many'; expected a number"),
         ({"metrics": 7.5}, "key metrics is '7.5'; expected an object"),
         ({"metrics": {"ndcg@10": math.nan}}, "key metrics.ndcg@10 is nan; expected a number"),
-        ({"metrics": {"ndcg@10": 0.5, "mrr": 0.5}}, "key per_query.mrr has none of 2 queries"),
         ({"per_query": {"ndcg@10": [1, 0]}}, "the mean of its values per query nan; expected the same number"),
         ({"per_query": {"ndcg@10": {"q0": "1", "q1": 0}}}, "the mean of its values per query nan"),
         ({"per_query": {"ndcg@10": {"q0": True, "q1": 0}}}, "key per_query.ndcg@10.q0 is True; expected a number"),
         ({"per_query": 7.5}, "key per_query is 7.5; expected an object"),
-        ({"per_query": {}}, "key per_query.ndcg@10 has none of 2 queries"),
+        ({"per_query": {"mrr": {}}}, "key per_query.ndcg@10 has none of 2 queries"),
         ({"chance": {"ndcg@10": "low"}}, "key chance.ndcg@10 is 'low'; expected a number"),
         ({"conventions": True}, "key conventions is 'True'; expected a list"),
     ],
@@ -255,6 +254,18 @@ def test_a_mean_of_files_checks_them(tmp_path, change, words):
     with pytest.raises(DataError, match=f"1.json: .*{words}"):
         mean_of_files(tmp_path, json.dumps(forum(2, 0.5)), json.dumps(forum(2, 0.5) | change))
     assert not (tmp_path / "mean.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"metrics": {"ndcg@10": 0.5, "mrr": 0.5}}, r"'1' has metrics \['ndcg@10', 'mrr'\], '0' has \['ndcg@10'\]"),
+        ({"per_query": {}}, "'1' has no per_query; expected a metrics record"),
+    ],
+)
+def test_files_that_do_not_join_say_so_first(tmp_path, change, words):
+    with pytest.raises(DataError, match=words):
+        mean_of_files(tmp_path, json.dumps(forum(2, 0.5)), json.dumps(forum(2, 0.5) | change))
 
 
 def test_a_mean_of_files_that_are_no_records(tmp_path):

@@ -9,7 +9,7 @@ from pretrieve.base.arguments import required, required_lists
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.program import one_each
-from pretrieve.evaluation.conventions import mean_of_means
+from pretrieve.evaluation.conventions import joinable, mean_of_means
 from pretrieve.reporting.tables.results import ResultFiles
 
 
@@ -24,21 +24,29 @@ def main(options: argparse.Namespace) -> None:
     one_each(parts=options.parts, metrics=options.metrics)
     files = ResultFiles()
     for path in options.metrics:
-        _check(files, path)
+        _check_record(files, path)
     records = {name: files.read(path) for name, path in zip(options.parts, options.metrics, strict=True)}
+    joinable(records, options.parts)
+    for path in options.metrics:
+        _check_values(files, path)
     write_json(options.out, mean_of_means(records, options.parts))
 
 
-def _check(files: ResultFiles, path: str) -> None:
-    """Raise DataError where a metrics file has something else than numbers that can be joined."""
+def _check_record(files: ResultFiles, path: str) -> None:
+    """Raise DataError where a file is no metrics record."""
     record = files.read(path)
-    count = files.number(path, "n_queries")
-    if "n_candidates" in record:
-        files.number(path, "n_candidates")
+    for key in ("n_queries", "n_candidates"):
+        if key in record:
+            files.number(path, key)
     for key, kind, what in (("metrics", dict, "an object"), ("conventions", list, "a list")):
         if not isinstance(record.get(key, kind()), kind):
             raise DataError(f"{path}: key {key} is {str(record[key])[:60]!r}; expected {what}. Evaluate it again.")
-    for metric in record.get("metrics", {}):
+
+
+def _check_values(files: ResultFiles, path: str) -> None:
+    """Raise DataError where a metrics record has not a number for each query."""
+    count = files.number(path, "n_queries")
+    for metric in files.read(path)["metrics"]:
         values = files.per_query(path, metric)
         if values is None or len(values) != count:
             found = "none" if values is None else f"{len(values):,}"

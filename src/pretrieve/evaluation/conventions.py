@@ -177,25 +177,10 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
     score of a query; that is in the part's own record. The standard error that their spread gives is never too small:
     it has the spread of the parts' means in it.
 
-    Raises DataError when a part of ``expected`` is missing, one too many is there, a part lacks a number, or their metrics or
-    conventions differ.
+    Raises DataError as :func:`joinable`.
     """
-    if set(parts) != set(expected):
-        missing, extra = sorted(set(expected) - set(parts)), sorted(set(parts) - set(expected))
-        raise DataError(f"mean of means: missing {missing}, not expected {extra}; give each of {list(expected)} once.")
-    records = {name: parts[name] for name in expected}
+    records = joinable(parts, expected)
     first = records[expected[0]]
-    for name, record in records.items():
-        if lacking := [key for key in ("n_queries", "n_candidates", "metrics", "per_query") if not record.get(key)]:
-            raise DataError(
-                f"mean of means: '{name}' has no {lacking[0]}; expected a metrics record. Evaluate it again."
-            )
-        for key in ("metrics", "conventions"):
-            ours, theirs = (list(r.get(key, ())) for r in (record, first))
-            if ours != theirs:
-                raise DataError(
-                    f"mean of means: '{name}' has {key} {ours}, '{expected[0]}' has {theirs}; expected the same."
-                )
     n_queries = sum(record["n_queries"] for record in records.values())
     pool = sum(record["n_candidates"] * record["n_queries"] for record in records.values()) / n_queries
     weights = {name: n_queries / (len(records) * record["n_queries"]) for name, record in records.items()}
@@ -225,3 +210,28 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
     if first.get("conventions"):
         joined["conventions"] = list(first["conventions"])
     return joined
+
+
+def joinable(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """The metrics records in the order of ``expected``.
+
+    Raises DataError when a part of ``expected`` is missing, one too many is there, a part lacks a number, or their metrics or
+    conventions differ.
+    """
+    if set(parts) != set(expected):
+        missing, extra = sorted(set(expected) - set(parts)), sorted(set(parts) - set(expected))
+        raise DataError(f"mean of means: missing {missing}, not expected {extra}; give each of {list(expected)} once.")
+    records = {name: parts[name] for name in expected}
+    first = records[expected[0]]
+    for name, record in records.items():
+        if lacking := [key for key in ("n_queries", "n_candidates", "metrics", "per_query") if not record.get(key)]:
+            raise DataError(
+                f"mean of means: '{name}' has no {lacking[0]}; expected a metrics record. Evaluate it again."
+            )
+        for key in ("metrics", "conventions"):
+            ours, theirs = (list(r.get(key, ())) for r in (record, first))
+            if ours != theirs:
+                raise DataError(
+                    f"mean of means: '{name}' has {key} {ours}, '{expected[0]}' has {theirs}; expected the same."
+                )
+    return records
