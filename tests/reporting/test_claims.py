@@ -1,7 +1,8 @@
 """references/claims.yaml: every claim names cells that are measured here, and the papers' own values pass its check.
 
 Seen to fail when: a claim names a cell that is not there, or one that is only quoted; a pair lacks its second cell; a list has
-another length than its neighbour's; the cells of a pair are swapped, or have different measures; an id is used twice.
+another length than its neighbour's; the cells of a pair are swapped, or have different measures; an id is used twice; a smallest effect is
+above half of the paper's own.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ def test_a_claim_is_about_cells_that_are_measured_and_holds_in_its_paper(claim):
         assert all(set(cell) == keys and cell["figure"] == claim["table"] for group in groups for cell in group)
         assert "with" not in check or len(check["with"]) == len(groups[0])
         return
-    verdicts = []
+    verdicts, half = [], []
     for group in groups:
         found = []
         for cell in group:
@@ -126,5 +127,11 @@ def test_a_claim_is_about_cells_that_are_measured_and_holds_in_its_paper(claim):
             assert matching[0]["system"], f"only quoted, so nothing of ours can be compared: {cell}"
             found.append(matching[0])
         assert len({line["unit"] for line in found}) == 1
-        verdicts.append(holds(claim, [float(line["published"]) for line in found]))
+        values = [float(line["published"]) for line in found]
+        verdicts.append(holds(claim, values))
+        if check["type"] in ("greater", "gap"):
+            gains = values if len(values) == 2 else [values[0] - values[1], values[2] - values[3]]
+            half.append(gains[0] - gains[1] >= 2 * size_of(claim["smallest_effect"], gains[1]))
     assert sum(verdicts) >= check.get("share", 1) * len(verdicts), f"{sum(verdicts)} of {len(verdicts)} groups"
+    # Or a result that repeats the paper's numbers could count against the paper.
+    assert sum(half) >= check.get("share", 1) * len(half), f"half of the effect is too small in {half}"
