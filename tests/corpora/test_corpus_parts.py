@@ -23,7 +23,7 @@ from pretrieve.corpora.builder import Article, Redirect, build_corpus
 from pretrieve.corpora.contamination import grams, measure_overlap, write_overlap
 from pretrieve.corpora.parts import build, read_titles
 from pretrieve.corpora.readers import READERS, Part, parts_of
-from pretrieve.corpora.titles import EarlierTitles
+from pretrieve.corpora.titles import EarlierTitles, TitleTable, title_hash
 from pretrieve.corpora.wikitext import Link, Paragraph, Section
 
 CORPORA = {
@@ -119,7 +119,7 @@ def test_parts_and_exclusion(tmp_path: Path) -> None:
         "parts": {"first": 2, "second": 1, "third": 2},
     }
     assert {key: stats[key] for key in wanted} == wanted
-    assert stats["warnings"] == {"title to exclude that no article has": 1}
+    assert stats["warnings"] == {"title to exclude that no article has": 2}
     with pytest.raises(DataError, match="a name of its own"):
         build([parts[0], parts[0]], tmp_path / "d")
 
@@ -132,6 +132,34 @@ def test_titles_within_a_part_may_come_again(tmp_path: Path) -> None:
     assert build([beir], tmp_path / "one")["articles"] == 4
     counts = build([beir, Part("c", "beir", beir.files)], tmp_path / "two")
     assert (counts["articles"], counts["duplicate_titles"]) == (4, 4)
+
+
+def test_a_sign_in_a_title_begins_no_section(tmp_path: Path) -> None:
+    """C# is another article than C, for exclusion, equal titles, overlap and links."""
+
+    def titled(name: str, *titles: str) -> Part:
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps({"_id": t, "title": t, "text": f"A text on {t}."}) + "\n" for t in titles))
+        return Part(name, "beir", {"corpus": str(path)})
+
+    def kept(directory: Path) -> list[str]:
+        return [article["title"] for article in rows(directory, "articles")]
+
+    (tmp_path / "titles.txt").write_text("C#\n#MeToo\n")
+    stats = build([titled("a", "C", "c#", "#MeToo", "F#")], tmp_path / "one", exclude=tmp_path / "titles.txt")
+    assert kept(tmp_path / "one") == ["C", "F#"] and "warnings" not in stats
+    build([titled("b", "C", "F#"), titled("c", "C#", "F#", "#MeToo")], tmp_path / "two")
+    assert kept(tmp_path / "two") == ["C", "F#", "C#", "#MeToo"]
+    asked = [{"title": title, "paragraphs": [{"context": "Other words."}]} for title in ("C#", "#MeToo")]
+    (tmp_path / "squad.json").write_text(json.dumps({"data": asked}))
+    numbers, titles = measure_overlap(tmp_path / "two", tmp_path / "squad.json")
+    assert titles == ["C#", "#MeToo"] and numbers["paragraphs_by_title"] == 2
+    table = TitleTable()
+    for number, title in enumerate(("C", "C#")):
+        table.add_article(title, number)
+    table.add_redirect("C Sharp", "C#")
+    table.freeze()
+    assert table.resolve(np.array([title_hash(name) for name in ("C", "C#", "C Sharp")])).tolist() == [0, 1, 1]
 
 
 def test_links_through_redirects_of_any_reader(tmp_path: Path) -> None:

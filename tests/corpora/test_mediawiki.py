@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.corpora.mediawiki import Page, read_pages
+from pretrieve.corpora.builder import Redirect
+from pretrieve.corpora.mediawiki import Page, read_encyclopedia, read_pages
 
 
 def generated(pages: int, characters: int = 400) -> bytes:
@@ -145,6 +146,9 @@ def test_pages_before_0_6_have_no_namespace(tmp_path: Path, text: str, target: s
     path = export(tmp_path, ROME.format("<id>9</id>") + pages)
     found = [(page.title, page.redirect) for page in read_pages(path)]
     assert found == [("Rome", None), ("2001: A Space Odyssey", None), ("Talk", None), ("Roma", target)]
+    assert [item for item in read_encyclopedia([path]) if isinstance(item, Redirect)] == [
+        Redirect("Roma", target.removesuffix("#Begin"))
+    ], "an article's title has no section"
     found = [(page.title, page.redirect) for page in read_pages(path, namespace=1)]
     assert found == [("Talk:Rome", None), ("Talk:Roma", target)]
 

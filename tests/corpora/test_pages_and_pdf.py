@@ -46,6 +46,20 @@ def test_a_web_page_is_its_prose(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("page", "title"),
+    [
+        ("<title> </title><h1></h1><h1>Tides</h1><p>Text.", "Tides"),
+        ("<p>Text.<svg><title>Menu</title></svg><h1>Tides</h1>", "Tides"),
+        ("<p>Text.<svg><title>Menu</title></svg>", ""),
+    ],
+)
+def test_the_title_of_a_page_is_not_empty_nor_that_of_a_drawing(tmp_path: Path, page: str, title: str) -> None:
+    path = tmp_path / "a.html"
+    path.write_text(page)
+    assert read_web_page(path)[0] == title
+
+
 def test_deep_markup_is_read_without_recursion(tmp_path: Path) -> None:
     path = tmp_path / "deep.html"
     path.write_text(f"{'<div>' * 5000}deep{'</div>' * 5000}")
@@ -108,6 +122,12 @@ def test_a_damaged_pdf_is_read_or_refused(tmp_path_factory: pytest.TempPathFacto
         read_pdf(path)
     except UnreadableFile as error:
         assert "\n" not in str(error)
+
+
+def test_a_page_keeps_its_number_behind_one_without_text(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(pdf([["First."], [], ["Third."]]))
+    documents = [tuple(document) for document in folder_documents(tmp_path, "sections", Warnings())]
+    assert documents == [("a.pdf#1", "a", "First."), ("a.pdf#3", "a", "Third.")]
 
 
 def test_pages_of_a_pdf_are_documents_where_sections_are_wanted(tmp_path: Path) -> None:

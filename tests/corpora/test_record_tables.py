@@ -213,6 +213,13 @@ def test_a_table_that_is_none_is_refused(tmp_path: Path, name: str, content: byt
     assert "\n" not in str(raised.value)
 
 
+def test_two_columns_of_a_parquet_file_with_one_name_are_refused(tmp_path: Path) -> None:
+    columns = [pa.array([value]) for value in ("1", "a", "b")]
+    pq.write_table(pa.Table.from_arrays(columns, names=["id", "text", "text"]), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match="a.parquet: 2 columns are named 'text'; expected one"):
+        list(table_documents([tmp_path / "a.parquet"], {}, Warnings()))
+
+
 def test_a_damaged_block_of_parquet_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"id": ["1"] * 5000, "text": [f"text {n}" for n in range(5000)]}), path, compression="zstd")

@@ -13,6 +13,7 @@ import os
 import tracemalloc
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import DataError
@@ -187,6 +188,35 @@ def test_folder_and_its_links(tmp_path: Path) -> None:
     assert counts["warnings"] == warnings.counts
     # Five links within the folder, one to a page that is not there; two passages link to another page.
     assert (counts["links"], counts["links_inside"], counts["wlp_pairs"]) == (5, 4, 3)
+
+
+#: File, its text; and the address of a link in ``links.md`` that leads to it.
+LINKED = [
+    ("a/intro.md", "# Introduction\n\nOne.", "a/intro.md"),
+    ("guide/intro.md", "# Introduction\n\nTwo.", "guide/intro.md#part"),
+    ("guide/plain.txt", "Three.", "guide/plain"),
+    ("intro.md", "# Introduction\n\nFour.", "intro"),
+    ("C#.md", "# Introduction\n\nFive.", "C%23.md"),
+    ("a|b [c].md", "Six.", "a%7Cb%20%5Bc%5D.md"),
+    ("__init__.md", "Seven.", "__init__.md"),
+    ("my file.md", "Eight.", "<my file.md>"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "address"), LINKED)
+def test_a_link_leads_to_the_file_that_it_names(tmp_path: Path, name: str, text: str, address: str) -> None:
+    """Several files have one title, and their names have signs of markup in them."""
+    for file, content in [
+        *((f"docs/{file}", text) for file, text, _ in LINKED),
+        ("docs/links.md", f"See [it]({address})."),
+    ]:
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).write_text(content)
+    build([Part("docs", "folder", {"folder": str(tmp_path / "docs")})], tmp_path / "out")
+    (link,) = pq.read_table(tmp_path / "out/links.parquet").to_pylist()
+    passages = pq.read_table(tmp_path / "out/passages.parquet").to_pylist()
+    assert passages[link["passage_id"]]["text"] == "See it."
+    assert [p["text"] for p in passages if p["article_id"] == link["article_id"]] == [text.rpartition("\n")[2]]
 
 
 def corpus_file(folder: Path, records: list[object]) -> Path:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.evaluation.conventions import read_ranks
 from pretrieve.retrieval import trec_run as run_module
 from pretrieve.retrieval.trec_run import Run, read_trec, write_trec
 
@@ -90,6 +91,26 @@ def test_what_other_programs_write_is_read(tmp_path, text):
     path.write_text(text, encoding="utf-8", newline="")
     word = '"d' if '"' in text else "NA" if "NA" in text else "d"
     assert rows(read_trec(path)) == rows(make({"q": {word: 0.5}} if text else {}))
+
+
+@pytest.mark.parametrize("name", ["run.trec", "run.trec.gz"])
+def test_what_looks_encoded_is_decoded_only_where_the_line_says_so(tmp_path, name):
+    """Another program's ids are as they are; it knows no mark."""
+    path = tmp_path / name
+    text = "q%20 Q0 a%20b 1 2 t\nq%20 Q0 50%25 2 1 t\n"
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    run = make({"q%20": {"a%20b": 2.0, "50%25": 1.0}})
+    assert rows(read_trec(path)) == rows(run_module._read_lines(path)) == rows(run)
+    assert read_ranks(path) == {"q%20": [(1, "a%20b"), (2, "50%25")]}
+    write_trec(tmp_path / "again", run, "t")
+    assert (tmp_path / "again").read_text() == text
+    ours = make({"q": {"a b": 2.0, "a%20b": 1.0}, "q%20": {"a%20b": 1.0}, "q ": {"c": 1.0}})
+    write_trec(path, ours, "t")
+    assert rows(read_trec(path)) == rows(run_module._read_columns(path)) == rows(ours)
+    assert read_ranks(path) == {"q": [(1, "a b"), (2, "a%20b")], "q%20": [(1, "a%20b")], "q ": [(1, "c")]}
+    path = tmp_path / "ranks.tsv"
+    path.write_text("q%20\ta%20b\t1\n")  # MS MARCO's
+    assert read_ranks(path) == {"q%20": [(1, "a%20b")]}
 
 
 def test_a_query_without_hits_has_no_line(tmp_path):

@@ -16,6 +16,8 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.fanoutqa import build_fanoutqa, read_fanoutqa
+from pretrieve.corpora.builder import Article, build_corpus
+from pretrieve.corpora.wikitext import Paragraph, Section
 from pretrieve.tasks.splits import Target
 
 SIZES = {"1pct": 0.01, "5pct": 0.05}
@@ -84,6 +86,13 @@ def test_dev_leaves(corpus: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
         {"query_id": "l1", "text": "What does the aardvark eat?"},
         {"query_id": "l2", "text": "What is an abacus?"},
     ]
+
+
+def test_a_sign_in_a_title_begins_no_section(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    pages = [Article(title, [Section("", 1, [Paragraph(f"A text on {title}.")])]) for title in ("C", "C#")]
+    build_corpus(pages, tmp_path / "corpus")
+    questions = [{"id": "q", "question": "Who made it?", "necessary_evidence": [page("c#")]}]
+    assert relevant_titles(build(questions, tmp_path / "corpus", tokenizer, tmp_path)) == {"q": ["C#"]}
 
 
 def test_test_file_keeps_the_pages_it_can(corpus: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ def test_the_publishers_parts(tmp_path: Path, tokenizer: Tokenizer) -> None:
     stats = build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "t", {"few": 10}, 1))
     assert (stats["train"], stats["dev"]) == ({"queries": 30, "judgements": 30}, {"queries": 10, "judgements": 10})
     assert stats["eval"] == {} and stats["documents"] == 40  # not a measured 0
+    drawn = build_collection_task(tmp_path / "c", Target(tokenizer, tmp_path / "d", {"few": 10}, 1), max_documents=25)
+    assert (drawn["candidates"], drawn["documents"]) == (25, 40)
 
 
 def test_queries_that_nobody_judged(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -19,7 +19,9 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.squad_reqa import build_squad, joined, make_passage
+from pretrieve.corpora.builder import Article, build_corpus
 from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.wikitext import Paragraph, Section
 from pretrieve.tasks.splits import Target
 
 DIG = "The aardvark digs burrows. It eats ants in Africa."
@@ -78,6 +80,22 @@ def test_the_corpus_adds_its_other_articles_whole(
     assert [row["title"] for row in rows] == others and len(others) > 5
     assert [row["passage"] for row in rows] == ["\n\n".join(texts[title]) for title in others]
     assert [row["doc_id"] for row in rows] == [f"a{titles.index(title)}" for title in others]
+
+
+@pytest.mark.parametrize("options", [{"articles": True}, {"sentences": True}])
+def test_articles_of_other_titles_join(
+    options: dict[str, bool], squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    """C is another article than C#."""
+    pages = [Article(title, [Section("", 1, [Paragraph(f"A text on {title}.")])]) for title in ("C", "c#")]
+    build_corpus(pages, tmp_path / "corpus")
+    asked = {
+        part: squad_file(part, {"C#": {part: [(f"{part}{n}", f"{part} {n}?", part) for n in range(4)]}})
+        for part in ("train", "test")
+    }
+    build_squad(asked, Target(tokenizer, tmp_path / "task", {"full": "all"}), tmp_path / "corpus", None, **options)
+    titles = [row["title"] for row in Task(tmp_path / "task").corpus.to_pylist()]
+    assert titles.count("C") == 1 and "c#" not in titles
 
 
 def test_so_many_are_drawn_by_the_seed(

@@ -136,9 +136,9 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
     """The documents of a folder of texts, or of one file (:mod:`pretrieve.corpora.folder`).
 
     ``documents``: ``files``: id is the file's name within the folder, sections stand in the text under their headings.
-    ``sections``: one document each, id ``name#2``, title ``Title: Heading``; for files that are longer than what a model
-    reads. A page of a PDF is a section. Files of other kinds are counted in ``warnings``, but for questions
-    and judgements.
+    ``sections``: one document each, id ``name#2`` for the second with text, title ``Title: Heading``; for files that are longer
+    than what a model reads. A page of a PDF is a section, ``name#2`` its second page. Files of other kinds are counted in
+    ``warnings``, but for questions and judgements.
 
     Raises ConfigError for another word, and what the reader raises.
     """
@@ -158,7 +158,7 @@ def _of_file(name: str, article: Article, documents: str) -> Iterator[Document]:
         return
     for number, section in enumerate(sections, start=1):
         title = f"{article.title}: {section.heading}" if section.heading else article.title
-        yield Document(f"{name}#{number}", title, _text(section))
+        yield Document(f"{name}#{section.page or number}", title, _text(section))
 
 
 def _text(section: Section) -> str:
@@ -187,7 +187,9 @@ def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Conve
         record.unlink(missing_ok=True)
         warnings = Warnings()
         write_documents(corpus, documents_of(source, wanted, warnings))
-        known = {"key": key, "place": place, "notes": warnings.summary().splitlines()}
+        # Some name a file whose name is not UTF-8.
+        notes = warnings.summary().encode(errors="backslashreplace").decode().splitlines()
+        known = {"key": key, "place": place, "notes": notes}
         write_json(record, known)
     return Converted(corpus, tuple(known["notes"]))
 

@@ -51,7 +51,8 @@ class Article:
 
 @dataclass(frozen=True)
 class Redirect:
-    """Another name of an article: a link to ``title`` leads to the article ``target``."""
+    """Another name of an article: a link to ``title`` leads to the article ``target``. Of several of that title it is the one
+    that the redirect stands behind, or else the first."""
 
     title: str
     target: str
@@ -79,6 +80,7 @@ class _Builder:
         # Links are written with their title first; the article id is filled in when every title is known.
         self.raw_links = TableWriter(directory / "links.unresolved", SCHEMAS["links"])
         self.titles = TitleTable()
+        self.last = ("", -1)  # title and id of an article
         names = ("pages", "redirects", "leads", "joined", "page_passages", "sentences")
         self.counts = dict.fromkeys(names, 0)
 
@@ -87,7 +89,11 @@ class _Builder:
             self._add_article(item)
         elif isinstance(item, Redirect):
             self.counts["redirects"] += 1
-            self.titles.add_redirect(item.title, item.target)
+            title, article_id = self.last
+            if item.target == title:
+                self.titles.add_name(item.title, article_id)
+            else:
+                self.titles.add_redirect(item.title, item.target)
         else:
             self.counts["links_unplaced"] = self.counts.get("links_unplaced", 0) + 1
 
@@ -97,6 +103,7 @@ class _Builder:
         row = (article.page_id, article.title, article.description, article.topic, article.has_page, has_lead)
         article_id = writer.append((writer.rows, *row))
         self.titles.add_article(article.title, article_id)
+        self.last = (article.title, article_id)
         self.counts["pages"] += article.has_page
         self.counts["leads"] += has_lead
         self.counts["joined"] += article.has_page and has_lead

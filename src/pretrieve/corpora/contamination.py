@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file, write_json
 from pretrieve.corpora.tables import read_rows, read_table
-from pretrieve.corpora.wikitext import normalise_title
+from pretrieve.corpora.wikitext import article_title
 from pretrieve.raw.json_file import read_json
 
 N = 8
@@ -196,10 +196,10 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dic
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     of_title: dict[str, list[int]] = {}
     for number, paragraph in enumerate(paragraphs):
-        if title := normalise_title(paragraph.title):
+        if title := article_title(paragraph.title):
             of_title.setdefault(title, []).append(number)
-    by_title = {article for article, title in enumerate(titles) if normalise_title(title) in of_title}
-    titled = {number for article in by_title for number in of_title[normalise_title(titles[article])]}
+    by_title = {article for article, title in enumerate(titles) if article_title(title) in of_title}
+    titled = {number for article in by_title for number in of_title[article_title(titles[article])]}
     by_text: set[int] = set()
     texted: set[int] = set()
     touched: set[int] = set()

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.sizes import FACTOR, factor, too_large, unpacked_limit
@@ -40,6 +40,8 @@ MARKDOWN, HTML, PDF = (".md", ".markdown"), (".html", ".htm"), ".pdf"
 SUFFIXES = (*MARKDOWN, *HTML, PDF, ".txt")
 #: A word that is cut at the end of a line.
 _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_])")
+#: What means something in ``[[page#section|label]]``, within the name of a file.
+_MARKS = str.maketrans({mark: quote(mark) for mark in "#|[]"})
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 #: Elements without prose.
 _DROPPED = {"script", "style", "noscript", "template", "nav", "svg", "form", "button", "select", "iframe", "head"}
@@ -57,7 +59,7 @@ def _linked_file(file: Path, address: str) -> str | None:
     place = unquote(address.partition("#")[0].partition("?")[0])
     # As in a repository's own pages, a link from the root begins with a slash.
     joined = place.lstrip("/") if place.startswith("/") else posixpath.join(file.parent.as_posix(), place)
-    return posixpath.normpath(joined)
+    return posixpath.normpath(joined).translate(_MARKS)
 
 
 def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path, Article]]:
@@ -112,7 +114,7 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
     try:
         reader = PdfReader(path)
         title = str((reader.metadata or {}).get("/Title") or "")
-        for page in reader.pages:
+        for number, page in enumerate(reader.pages, start=1):
             text = page.extract_text()
             length += len(text)
             if length > limit:
@@ -121,7 +123,7 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
             lines = _CUT_WORD.sub("", text.encode(errors="ignore").decode()).splitlines()
             paragraphs = [Paragraph(paragraph) for paragraph in paragraphs_of(lines)]
             if paragraphs:
-                sections.append(Section("", 1, paragraphs))
+                sections.append(Section("", 1, paragraphs, number))
     except (DataError, MemoryError):
         raise
     except Exception as error:  # a parser of a format that says little of what may come
@@ -180,8 +182,9 @@ def read_web_page(path: Path) -> tuple[str, list[Section]]:
                 owner = block
             texts.append(str(element))
     end_block()
-    named = soup.title or soup.h1
-    return _on_one_line(named.get_text()) if named else "", with_text(sections)
+    # A drawing (svg) has a title too, which is not the page's.
+    named = (tag for name in ("title", "h1") for tag in soup.find_all(name) if not tag.find_parent("svg"))
+    return next(filter(None, (_on_one_line(tag.get_text()) for tag in named)), ""), with_text(sections)
 
 
 def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article | Redirect]:
@@ -189,13 +192,16 @@ def read_folder(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article |
 
     Raises what :func:`read_files` raises.
     """
+    stems = {stem(file, SUFFIXES) for _, file in text_files(paths, SUFFIXES)}
     for file, article in read_files(paths, warnings):
         yield article
-        name = stem(file, SUFFIXES)
-        # [text](guide/setup.md), [[guide/setup]] and, as note-taking programs write it, [[setup]].
-        for other in dict.fromkeys((file.as_posix(), name, posixpath.basename(name))):
-            if other != article.title:
-                yield Redirect(other, article.title)
+        # [text](guide/setup.md), [[guide/setup]] and, as note-taking programs write it, [[setup]] where no setup.md is.
+        names = [file.as_posix(), stem(file, SUFFIXES)]
+        if (short := posixpath.basename(names[1])) not in stems:
+            names.append(short)
+        for name in names:
+            if name != article.title:
+                yield Redirect(name.translate(_MARKS), article.title)
 
 
 #: Seconds for any file, and bytes for which there is one second more: ordinary files take a hundredth of it.

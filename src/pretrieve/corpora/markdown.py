@@ -25,7 +25,7 @@ _TABLE = re.compile(r"\s*+\|.*\|\s*$|\s*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\
 _COMMENT = re.compile(r"<!--.*?-->", re.S)
 _IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*\)|\[[^\[\]]*\])")
 _INLINE = re.compile(
-    r"\[([^\[\]]+)\]\(\s*+<?([^()\s<>]*+(?:\([^()]*\)[^()\s<>]*+)?)>?(?:\s++[\"'][^\"']*[\"'])?+\s*+\)"
+    r"\[([^\[\]]+)\]\(\s*+(?:<([^<>]*+)>|([^()\s<>]*+(?:\([^()]*\)[^()\s<>]*+)?))(?:\s++[\"'][^\"']*[\"'])?+\s*+\)"
 )
 _REFERENCE = re.compile(r"\[([^\[\]]+)\]\[[^\[\]]*\]")
 _EMPHASIS = re.compile(
@@ -33,7 +33,8 @@ _EMPHASIS = re.compile(
 )
 _TICKS = re.compile("`+")
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_SIGN = r"[!-/:-@\[-`{-~]"
+_ESCAPE = re.compile(rf"\\{_SIGN}")
 #: What no file's text has: halves of surrogate pairs.
 _PRIVATE = 0xD800
 _ESCAPED = re.compile(f"[{chr(_PRIVATE + 33)}-{chr(_PRIVATE + 126)}]")
@@ -50,10 +51,10 @@ def plain(text: str, target: Target = lambda address: None) -> Paragraph:
     'A ketch has two masts.'
     """
     # What is escaped is out of the way of the other patterns until the end.
-    text = _ESCAPE.sub(lambda m: chr(_PRIVATE + ord(m[1])), text)
+    text = _ESCAPE.sub(_hidden, text)
     text = _IMAGE.sub("", text)
     if "](" in text:
-        text = _INLINE.sub(lambda m: _link(m[1], target(m[2])), text)
+        text = _INLINE.sub(lambda m: _link(m[1], target(m[2] or m[3] or "")), text)
     text = _REFERENCE.sub(r"\1", text) if "][" in text else text
     text = _without_ticks(text) if "`" in text else text
     text = _EMPHASIS.sub(lambda m: m[2] or m[4], text)
@@ -62,8 +63,12 @@ def plain(text: str, target: Target = lambda address: None) -> Paragraph:
     return parse_paragraph(" ".join(text.split()))
 
 
+def _hidden(sign: re.Match[str]) -> str:
+    return chr(_PRIVATE + ord(sign[0][-1]))
+
+
 def _link(label: str, title: str | None) -> str:
-    return label if title is None else f"[[{title}|{label}]]"
+    return label if title is None else f"[[{re.sub(_SIGN, _hidden, title)}|{label}]]"
 
 
 def _without_ticks(text: str) -> str:

@@ -14,7 +14,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, Item, UnplacedLink, build_corpus
 from pretrieve.corpora.readers import Part, check_part, read_part
 from pretrieve.corpora.titles import EarlierTitles
-from pretrieve.corpora.wikitext import normalise_title
+from pretrieve.corpora.wikitext import article_title
 from pretrieve.raw.raw_text import Warnings, read_lines
 
 
@@ -33,7 +33,7 @@ def read_parts(
     ``counts`` gets, with ``exclude``: ``excluded`` (articles omitted) and ``excluded_titles`` (of how many in the
     file); with several parts: ``duplicate_titles`` (articles omitted) and ``parts`` (articles kept, by part).
     """
-    unwanted = {title: 0 for title in map(normalise_title, read_titles(exclude) if exclude else ()) if title}
+    unwanted = {title: 0 for title in map(article_title, read_titles(exclude) if exclude else ()) if title}
     earlier = EarlierTitles()
     if exclude:
         counts |= {"excluded": 0, "excluded_titles": 0}
@@ -43,7 +43,7 @@ def read_parts(
         left_out = False
         for item in read_part(part, warnings):
             if isinstance(item, Article):
-                title = normalise_title(item.title)
+                title = article_title(item.title)
                 is_unwanted, is_there = title in unwanted, bool(title) and title in earlier
                 left_out = is_unwanted or is_there
                 if is_unwanted:

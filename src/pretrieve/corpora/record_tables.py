@@ -178,10 +178,7 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
     columns = list(map(_unquoted, fields)) if plain else fields
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
-        if twice := next((name for name in names if columns.count(name) > 1), ""):
-            raise DataError(
-                f"{path}: line 1: {columns.count(twice)} columns are named {twice!r}; expected one. Rename the others."
-            )
+        _refuse_twice(f"{path}: line 1", columns, names)
         at = [columns.index(name) for name in names]
         form = Form(separator, header=True, quoted=not plain)
         try:
@@ -193,6 +190,12 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
             raise DataError(f"{error} If quoted fields have line breaks or tabs in them, name the file .csv.") from None
 
     return dict.fromkeys(columns, 1), read
+
+
+def _refuse_twice(place: str, columns: Sequence[str], names: Sequence[str]) -> None:
+    for name in names:
+        if (count := columns.count(name)) > 1:
+            raise DataError(f"{place}: {count} columns are named {name!r}; expected one. Rename the others.")
 
 
 def _unquoted(field: str) -> str:
@@ -230,6 +233,7 @@ def _parquet(path: Path) -> tuple[dict[str, int], Read]:
         raise DataError(f"{path}: not a readable Parquet file ({error}); fetch or write it again.") from None
 
     def read(names: list[str]) -> Iterator[tuple[int, Sequence[Any]]]:
+        _refuse_twice(str(path), columns, names)
         size = path.stat().st_size
         # What the file declares of its pages may be far less than what their rows come to: each counts.
         number = counted = 0

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 from array import array
 from bisect import bisect_left
+from collections.abc import Sequence
 
 import numpy as np
 
-from pretrieve.corpora.wikitext import normalise_title
+from pretrieve.corpora.wikitext import article_title
 
 
 def title_hash(title: str) -> int:
@@ -30,38 +31,45 @@ class TitleTable:
     def __init__(self) -> None:
         self._titles, self._ids = array("q"), array("q")
         self._from, self._to = array("q"), array("q")
+        self._names, self._name_ids = array("q"), array("q")
 
     def add_article(self, title: str, article_id: int) -> None:
         if title:
-            self._titles.append(title_hash(normalise_title(title)))
+            self._titles.append(title_hash(article_title(title)))
             self._ids.append(article_id)
 
     def add_redirect(self, title: str, target: str) -> None:
-        self._from.append(title_hash(normalise_title(title)))
-        self._to.append(title_hash(normalise_title(target)))
+        self._from.append(title_hash(article_title(title)))
+        self._to.append(title_hash(article_title(target)))
+
+    def add_name(self, name: str, article_id: int) -> None:
+        """As a redirect, but to this article, whichever others have its title."""
+        self._names.append(title_hash(article_title(name)))
+        self._name_ids.append(article_id)
 
     def freeze(self) -> None:
         """Sort the tables for look-up; call once, after the last title and before :meth:`resolve`."""
-        titles, ids = np.array(self._titles, dtype=np.int64), np.array(self._ids, dtype=np.int64)
-        order = np.argsort(titles, kind="stable")
-        self._title_keys, self._title_ids = titles[order], ids[order]
-        sources, targets = np.array(self._from, dtype=np.int64), np.array(self._to, dtype=np.int64)
-        order = np.argsort(sources, kind="stable")
-        self._redirect_keys, self._redirect_targets = sources[order], targets[order]
-
-    @staticmethod
-    def _look_up(keys: np.ndarray, values: np.ndarray, wanted: np.ndarray, default: np.ndarray) -> np.ndarray:
-        if not len(keys):
-            return default
-        position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        return np.where(keys[position] == wanted, values[position], default)
+        self._articles = _sorted(self._titles, self._ids)
+        targets = _look_up(*self._articles, np.array(self._to, dtype=np.int64))
+        self._others = _sorted(self._names + self._from, np.append(self._name_ids, targets))
 
     def resolve(self, hashes: np.ndarray) -> np.ndarray:
         """Article ids (n,) for title hashes (n,); -1 for a title that is not in the corpus."""
-        nowhere = np.full(len(hashes), -1, dtype=np.int64)
-        direct = self._look_up(self._title_keys, self._title_ids, hashes, nowhere)
-        target = self._look_up(self._redirect_keys, self._redirect_targets, hashes, hashes)
-        return np.where(direct >= 0, direct, self._look_up(self._title_keys, self._title_ids, target, nowhere))
+        direct = _look_up(*self._articles, hashes)
+        return np.where(direct >= 0, direct, _look_up(*self._others, hashes))
+
+
+def _sorted(keys: Sequence[int], ids: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    keys, ids = np.array(keys, dtype=np.int64), np.array(ids, dtype=np.int64)
+    order = np.argsort(keys, kind="stable")
+    return keys[order], ids[order]
+
+
+def _look_up(keys: np.ndarray, ids: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    if not len(keys):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[position] == wanted, ids[position], -1)
 
 
 class EarlierTitles:
@@ -81,7 +89,7 @@ class EarlierTitles:
 
     def add(self, title: str) -> None:
         if title:
-            self._new.append(title_hash(normalise_title(title)))
+            self._new.append(title_hash(article_title(title)))
 
     def end_part(self) -> None:
         self._new.extend(self._sorted)
@@ -89,6 +97,6 @@ class EarlierTitles:
         self._new = array("q")
 
     def __contains__(self, title: str) -> bool:
-        key = title_hash(normalise_title(title))
+        key = title_hash(article_title(title))
         place = bisect_left(self._sorted, key)
         return place < len(self._sorted) and self._sorted[place] == key

@@ -48,7 +48,7 @@ from urllib.parse import unquote
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, UnplacedLink
-from pretrieve.corpora.wikitext import Link, Paragraph, Section, is_prose, normalise_title, tidy, with_text
+from pretrieve.corpora.wikitext import Link, Paragraph, Section, article_title, is_prose, tidy, with_text
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.raw_text import Warnings, read_lines
 
@@ -242,7 +242,7 @@ def place_links(sections: Iterable[Section], targets: Sequence[str]) -> list[str
                 text = f"{text[:start]}{chr(0) * (end - start)}{text[end:]}"
     for target, (start, end) in sorted(placed.items(), key=lambda item: item[1]):
         place = bisect_right(begins, start) - 1
-        passages[place].links.append(Link(normalise_title(target), start - begins[place], end - begins[place]))
+        passages[place].links.append(Link(article_title(target), start - begins[place], end - begins[place]))
     return [target for target in targets if target not in placed]
 
 

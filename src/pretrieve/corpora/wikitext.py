@@ -53,11 +53,13 @@ class Paragraph:
 
 @dataclass
 class Section:
-    """A section: its heading ('' for the first section), level (1 for the first, then 2..6), paragraphs."""
+    """A section: its heading ('' for the first section), level (1 for the first, then 2..6), paragraphs; ``page`` of a PDF, from
+    1, else 0."""
 
     heading: str
     level: int
     paragraphs: list[Paragraph] = field(default_factory=list)
+    page: int = 0
 
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
@@ -141,15 +143,23 @@ def unescaped(text: str) -> str:
         return html.unescape(_LONG_NUMBER.sub("\ufffd", text))
 
 
-def normalise_title(title: str) -> str:
-    """A link target as a page title: no fragment, underscores as spaces, first letter upper case.
+def article_title(title: str) -> str:
+    """A title as MediaWiki has it: underscores as spaces, first letter upper case.
+
+    >>> article_title("c#_(programming language) ")
+    'C# (programming language)'
+    """
+    title = " ".join(title.replace("_", " ").lstrip(":").split())
+    return title[:1].upper() + title[1:]
+
+
+def normalise_title(target: str) -> str:
+    """A link target as the title of the article that it leads to: without the section.
 
     >>> normalise_title("anarcho-capitalism#History ")
     'Anarcho-capitalism'
     """
-    title = title.partition("#")[0].replace("_", " ")
-    title = " ".join(title.lstrip(":").split())
-    return title[:1].upper() + title[1:]
+    return article_title(target.partition("#")[0])
 
 
 def tidy(line: str) -> str:

@@ -33,7 +33,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import DAMAGED_TEXT
-from pretrieve.retrieval.trec_run import Run, decoded
+from pretrieve.retrieval.trec_run import Run, ids_of
 
 #: Names that a task may list.
 CONVENTIONS = ("msmarco-passage-mrr", "msmarco-document-mrr", "drop-identical-ids")
@@ -136,7 +136,8 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
                         f"{path}, line {number}: found '{line.rstrip()[:120]}', expected 'query document rank' or "
                         "'query Q0 document rank score tag' with ranks from 1. Write the run again."
                     )
-                hits.setdefault(decoded(words[0]), []).append((int(words[rank]), decoded(words[doc])))
+                query_id, doc_id = ids_of(words[0], words[1] if doc == 2 else "", words[doc])
+                hits.setdefault(query_id, []).append((int(words[rank]), doc_id))
     except FileNotFoundError:
         raise DataError(f"{path}: no such file, expected a run.") from None
     except DAMAGED_TEXT as error:

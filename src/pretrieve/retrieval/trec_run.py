@@ -5,8 +5,9 @@ ascending code-point order**, as in Anserini (trec_eval takes the ids of equal s
 ranking is a function of its scores alone: never of thread count, shard size or the order of insertion.
 
 A TREC file separates by white space, so white space within an id is percent-encoded there, and only there: ``my note.md`` is
-``my%20note.md`` in the file. An id that would be decoded to another one when it is read (``a%20b``) has its ``%`` encoded
-(``a%2520b``); every other id is written as it is.
+``my%20note.md`` in the file. The lines of such a query say so: their second word, which programs pass over, is ``Q0%`` in place
+of ``Q0``. On them an id that would be decoded to another one (``a%20b``) has its ``%`` encoded (``a%2520b``). Ids on all other
+lines are as they are, those of other programs too.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from pretrieve.corpora.tables import read_table
 _LIMIT = float(np.finfo(np.float32).max) + 2.0**103
 #: What :func:`decoded` turns back: an encoded ``%``, and all that str.split() takes for white space.
 _ENCODED = re.compile("|".join(quote(sign) for sign in ("%", *filter(str.isspace, map(chr, range(0x3001))))))
+#: Second word of a line with encoded ids.
+ENCODED = "Q0%"
 _COLUMNS = "6 columns 'query_id Q0 doc_id rank score tag'"
 
 
@@ -51,6 +54,15 @@ def decoded(word: str) -> str:
     ('my note.md', '50%', 'a%20b')
     """
     return _ENCODED.sub(lambda found: unquote(found[0]), word) if "%" in word else word
+
+
+def ids_of(query_id: str, second: str, doc_id: str) -> tuple[str, str]:
+    """The two ids of a line, of its first three words.
+
+    >>> ids_of("q", "Q0", "my%20note.md"), ids_of("q", "Q0%", "my%20note.md")
+    (('q', 'my%20note.md'), ('q', 'my note.md'))
+    """
+    return (decoded(query_id), decoded(doc_id)) if second == ENCODED else (query_id, doc_id)
 
 
 def rank_order(scores: np.ndarray, id_of: Callable[[int], str]) -> np.ndarray:
@@ -140,7 +152,8 @@ class Run:
 
 
 def write_trec(path: Path | str, run: Run, tag: str) -> None:
-    """Write ``query_id Q0 doc_id rank score tag`` lines, rank from 1; gzip when the name ends in ``.gz``.
+    """Write ``query_id Q0 doc_id rank score tag`` lines, rank from 1; gzip when the name ends in ``.gz``. Of a query
+    whose ids have white space they are percent-encoded, and ``Q0%`` stands in place of ``Q0``.
 
     The file appears whole, equal runs give equal bytes, and scores keep every bit of float32 (9 significant digits).
     A query without hits has no line: the format cannot express it, and evaluation counts a missing query as 0.
@@ -167,15 +180,15 @@ def write_trec(path: Path | str, run: Run, tag: str) -> None:
 
 def _lines(path: Path, run: Run, tag: str) -> Iterable[bytes]:
     for query_id, doc_ids, scores in zip(run.query_ids, run.doc_ids, run.scores, strict=True):
-        words = [query_id, *doc_ids]
-        if "%" in (line := " ".join(words)) or line.split() != words:
+        words, second = [query_id, *doc_ids], "Q0"
+        if " ".join(words).split() != words:
             if not all(words):
                 raise DataError(
                     f"{path}: an id of query '{query_id}' is empty, which a TREC run cannot hold; give it one."
                 )
-            query_id, *doc_ids = map(encoded, words)
+            (query_id, *doc_ids), second = map(encoded, words), ENCODED
         hits = zip(doc_ids, scores.tolist(), strict=True)
-        block = [f"{query_id} Q0 {doc_id} {i} {score:.9g} {tag}\n" for i, (doc_id, score) in enumerate(hits, 1)]
+        block = [f"{query_id} {second} {doc_id} {i} {score:.9g} {tag}\n" for i, (doc_id, score) in enumerate(hits, 1)]
         yield "".join(block).encode()
 
 
@@ -206,11 +219,13 @@ def _read_columns(path: Path) -> Run | None:
     try:
         with pa.input_stream(path, compression="gzip" if path.name.endswith(".gz") else None) as stream:
             table = csv.read_csv(stream, reading, parsing, converting).unify_dictionaries().combine_chunks()
-        query, document = (table[name].combine_chunks() for name in ("query", "document"))
-        query_ids, doc_ids = query.dictionary.to_pylist(), np.array(document.dictionary.to_pylist(), dtype=object)
-        if any(word.split() != [word] for word in (*query_ids, *doc_ids)):
+        query, second, document = (table[name].combine_chunks() for name in ("query", "q0", "document"))
+        if any(word.split() != [word] for column in (query, document) for word in column.dictionary.to_pylist()):
             return None
-        query_ids, doc_ids[:] = list(map(decoded, query_ids)), list(map(decoded, doc_ids))
+        if ENCODED in (seconds := second.dictionary.to_pylist()):
+            marked = second.indices.to_numpy() == seconds.index(ENCODED)
+            query, document = _with_decoded(query, marked), _with_decoded(document, marked)
+        query_ids, doc_ids = query.dictionary.to_pylist(), np.array(document.dictionary.to_pylist(), dtype=object)
         numbers = query.indices.to_numpy()
         order = np.argsort(numbers, kind="stable")  # a query's lines need not be adjacent
         ends = np.cumsum(np.bincount(numbers, minlength=len(query_ids)))[:-1]
@@ -222,6 +237,13 @@ def _read_columns(path: Path) -> Run | None:
         return None
 
 
+def _with_decoded(column: pa.DictionaryArray, marked: np.ndarray) -> pa.DictionaryArray:
+    """A column (n,) of words as ids, those of ``marked`` rows (n,) bool decoded."""
+    words = column.dictionary.to_pylist()
+    ids = pa.array([*words, *map(decoded, words)])
+    return ids.take(pa.array(column.indices.to_numpy() + len(words) * marked)).dictionary_encode()
+
+
 def _read_lines(path: Path) -> Run:
     hits: dict[str, dict[str, float]] = {}
     number = 0
@@ -231,7 +253,8 @@ def _read_lines(path: Path) -> Run:
         ) as stream:
             for number, line in enumerate(stream, 1):
                 try:
-                    query_id, _, doc_id, rank, score, _ = map(decoded, line.split())
+                    query_id, second, doc_id, rank, score, _ = line.split()
+                    query_id, doc_id = ids_of(query_id, second, doc_id)
                     int(rank)
                     value = float(score)
                     if not abs(value) < _LIMIT:

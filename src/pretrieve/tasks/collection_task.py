@@ -112,6 +112,7 @@ def build_collection_task(
                 "documents": source.document_count,
                 "left_out": contents.left_out,
             },
+            "documents": source.document_count,
             **_official_parts(stats.get("counts", {})),
         },
     )

@@ -290,8 +290,8 @@ def task_statistics(task: TaskRows, passages: TokenStore, queries: TokenStore) -
 
     ``queries`` · ``candidates`` · ``tuples`` (judgements) · ``query_tokens``: mean word pieces of a query ·
     ``doc_tokens``: mean word pieces of a candidate, its sentence and its passage together; both without special
-    tokens · ``passages`` · ``splits``: size → split → queries · ``documents``, ``train``, ``dev`` and ``eval``: see
-    :func:`part_counts` · ``titled``: true, only where it is so.
+    tokens · ``passages`` · ``splits``: size → split → queries · ``documents``: of the collection, even if the task draws of
+    them · ``train``, ``dev`` and ``eval``: see :func:`part_counts` · ``titled``: true, only where it is so.
     """
     splits: dict[str, dict[str, int]] = {}
     for split_row in task.splits:

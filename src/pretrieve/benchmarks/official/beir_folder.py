@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from pretrieve.base.errors import DataError
+from pretrieve.base.files import sha256_of
 from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts, has_crops, queries_of
 from pretrieve.benchmarks.official.beir import not_read, packed_file
 from pretrieve.corpora.any_corpus import ASKS
@@ -44,14 +45,15 @@ ENOUGH = 0.05
 class Folder:
     """What a folder has. files: as the reader ``beir`` takes them; has_sections, has_sentences: whether enough documents
     have sections (for BFS) and two sentences (for ICT); pairs: the reader that makes training pairs of the documents, ''
-    where none can; language: of :data:`pretrieve.corpora.language.LANGUAGES`; test_share: of the train queries, which test
-    where nothing else does; notes: what is done without, and why, a line each."""
+    where none can; language: of :data:`pretrieve.corpora.language.LANGUAGES`; contents: file → :func:`contents_of`;
+    test_share: of the train queries, which test where nothing else does; notes: what is done without, and why, a line each."""
 
     files: Mapping[str, str]
     has_sections: bool
     has_sentences: bool
     pairs: str
     language: str
+    contents: Mapping[str, str]
     test_share: float = 0.0
     notes: tuple[str, ...] = ()
 
@@ -131,7 +133,18 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
         found = language_of(text for _, text in sorted(documents.begins)[:READ])
         language = found.code
         notes.append(_language_note(found.found, found.share, language))
-    return Folder(files, documents.has_sections, documents.has_sentences, pairs, language, share, tuple(notes))
+    contents = {file: contents_of(Path(file)) for file in files.values()}
+    return Folder(
+        files, documents.has_sections, documents.has_sentences, pairs, language, contents, share, tuple(notes)
+    )
+
+
+def contents_of(file: Path) -> str:
+    """What tells the contents of a file from others that were at its place before, whatever their dates. Up to
+    :data:`LOOKED_AT` bytes, which are read in any case, a hash of them: a copy or a new date changes nothing. Above, size and
+    date in whole seconds, which archives keep."""
+    about = file.stat()
+    return sha256_of(file) if about.st_size <= LOOKED_AT else f"{about.st_size} bytes of {int(about.st_mtime)}"
 
 
 _PAIR_NOTES = {

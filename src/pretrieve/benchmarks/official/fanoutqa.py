@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
 from pretrieve.corpora.tables import read_rows, read_table
-from pretrieve.corpora.wikitext import normalise_title
+from pretrieve.corpora.wikitext import article_title
 from pretrieve.raw.json_file import read_json
 from pretrieve.tasks.splits import Target, all_test
 from pretrieve.tasks.task import Candidate, Judgement, TaskContents, write_task
@@ -105,10 +105,10 @@ def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, A
     doc_of = _first_passages(corpus, titles, contents)
     article_of = {title: article for article, title in enumerate(titles) if article in doc_of}
     for title, article in list(article_of.items()):
-        article_of.setdefault(normalise_title(title), article)
+        article_of.setdefault(article_title(title), article)
     judged: dict[Judgement, None] = {}
     for question in read_fanoutqa(questions):
-        named = (article_of.get(title, article_of.get(normalise_title(title))) for title in question.titles)
+        named = (article_of.get(title, article_of.get(article_title(title))) for title in question.titles)
         found = [article for article in named if article is not None]
         if not found:
             continue

@@ -28,7 +28,7 @@ from pretrieve.benchmarks.made.descriptions import extra_sentences, passages_of
 from pretrieve.benchmarks.official.squad_json import Paragraph, squad_paragraphs
 from pretrieve.corpora.sentences import sentence_of, sentence_spans
 from pretrieve.corpora.tables import read_table
-from pretrieve.corpora.wikitext import normalise_title
+from pretrieve.corpora.wikitext import article_title
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
 from pretrieve.tasks.task import Candidate, Judgement, Passage, TaskContents, write_task
@@ -160,8 +160,8 @@ def add_corpus_sentences(contents: TaskContents, corpus: Path, limit: int | None
     as MediaWiki normalises them), or ``limit`` that are drawn of them. ``doc_id`` is ``c{passage_id}-{sentence number}``, in
     corpus order."""
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
-    known = {normalise_title(passage.title) for passage in contents.passages}
-    own = [article for article, title in enumerate(titles) if normalise_title(title) in known]
+    known = {article_title(passage.title) for passage in contents.passages}
+    own = [article for article, title in enumerate(titles) if article_title(title) in known]
     articles = read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_numpy()
     extra = extra_sentences(corpus, titles, set(np.flatnonzero(np.isin(articles, own)).tolist()), limit, seed)
     for passage_id, _, _, passage in passages_of(corpus, titles):
@@ -221,8 +221,8 @@ def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None,
     """
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     written = set(read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_pylist())
-    taken = {normalise_title(passage.title) for passage in contents.passages}
-    others = {f"a{article}": article for article in sorted(written) if normalise_title(titles[article]) not in taken}
+    taken = {article_title(passage.title) for passage in contents.passages}
+    others = {f"a{article}": article for article in sorted(written) if article_title(titles[article]) not in taken}
     drawn = set(shuffled(others, seed)[:limit])
     parts: dict[int, list[Passage]] = {article: [] for doc_id, article in others.items() if doc_id in drawn}
     for _, article, _, passage in passages_of(corpus, titles):
