@@ -6,6 +6,7 @@ One rule for each group, never one setting for one method:
 ``base``       masked words from the start: learning rate × ``heads_steps`` (the first steps, with the body frozen). Chosen by the
                development loss: that of the texts which the same epoch would come to next, so none of them was trained on
 ``continued``  objectives that are continued from the best base found so far: learning rate. The mean of their development losses
+``scratch``    masked words from random weights (`transformer-mlm`): learning rate × batch, with equal texts. The development loss
 ``recipes``    fine-tuning: learning rate × steps, of the start itself, which is none of the objectives that are compared.
                MRR@10 of the development questions of ``squad-passages``, which no table uses
 
@@ -51,6 +52,7 @@ SEED = 0  # not a seed of the tables
 DEV_STEPS = 40
 RATES = (1e-4, 3e-4, 6e-4, 1e-3)
 HEADS = (0, 0.1, 0.2)  # shares of the steps
+BATCHES = (64, 16)
 CONTINUED = ("bert", "condenser", "retromae", "seed-3-2")
 RECIPE = "minilm.dpr-bm25"
 FINE_RATES = (1e-5, 2e-5, 5e-5, 1e-4)
@@ -74,17 +76,21 @@ class Search:
 
     def __init__(self, config: dict[str, Any], arguments: argparse.Namespace) -> None:
         self.config, self.root, self.steps = config, arguments.root, arguments.steps
-        self.rates, self.shares, root = arguments.rates, arguments.heads, arguments.root
-        self.work = root / "start_settings"
-        self.store = TokenStore(root / "corpora/wikipedia-small/tokens")
+        self.rates, self.shares, self.batches = arguments.rates, arguments.heads, arguments.batches
+        self.work = self.root / "start_settings"
+        self.store = TokenStore(self.root / "corpora/wikipedia-small/tokens")
         self.device = choose_device("auto", 1)
 
-    def run(self, encoder: str, budget: str, changes: dict[str, Any], start: Checkpoint, keep: Path | None) -> dict:
+    def run(
+        self, encoder: str, budget: str, changes: dict[str, Any], start: Checkpoint | None, keep: Path | None
+    ) -> dict:
         """Pre-train one encoder; its development loss and how long it took."""
         known = self.config["scales"]["small"]["pretraining"]["budgets"][budget]
-        steps = self.steps or known["steps"]
-        share = changes.get("heads_share", known["heads_steps"] / known["steps"])
+        batch = changes.get("batch", known["batch"])
+        steps = (self.steps or known["steps"]) * known["batch"] // batch
+        share = changes.get("heads_share", known.get("heads_steps", 0) / known["steps"])
         changes = {"learning_rate": changes["learning_rate"], "heads_steps": round(share * steps), "steps": steps}
+        changes["batch"] = batch
         changed = {f"pretraining.budgets.{budget}": known | changes}
         options = encoder_options(with_changes(self.config, changed), encoder)
         made = make_encoder(options, self.store, SEED, start)
@@ -92,8 +98,9 @@ class Search:
         objective = build_objective(
             Setting(options.objective, options.budget.batch, made, read, SEED, self.device.device)
         )
-        continue_heads(objective, start)
-        key = content_key(options.to_dict(), self.store.key, start.about)
+        if start is not None:
+            continue_heads(objective, start)
+        key = content_key(options.to_dict(), self.store.key, start.about if start else None)
         checkpoints = Checkpoints(self.work / f"checkpoints/{key}", key)
         settings = RunSettings(self.device, SEED, 120.0)
         optimiser = OptimiserConfig(steps=steps, **options.budget.constants())
@@ -127,6 +134,14 @@ def continued(search: Search, results: dict, save, bases: dict) -> None:
             save(name, {"rows": rows, "value": float(np.mean([row["loss"] for row in rows.values()]))})
 
 
+def scratch(search: Search, results: dict, save) -> None:
+    for batch, rate in product(search.batches, search.rates):
+        name = f"rate {rate:g}, batch {batch}"
+        if name not in results:
+            found = search.run("transformer-mlm", "pairs", {"learning_rate": rate, "batch": batch}, None, None)
+            save(name, found | {"value": found["loss"]})
+
+
 def recipes(search: Search, results: dict, save) -> None:
     for steps, rate in product(FINE_STEPS, FINE_RATES):
         name = f"rate {rate:g}, {steps} steps"
@@ -154,12 +169,13 @@ def _minutes(one: dict) -> str:
 
 
 def main() -> None:
-    groups = ("base", "continued", "recipes")
+    groups = ("base", "continued", "scratch", "recipes")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", choices=groups, default=groups)
-    parser.add_argument("--steps", type=int, help="of the groups base and continued; by default the scale's")
+    parser.add_argument("--steps", type=int, help="of all groups but recipes; by default the scale's")
     parser.add_argument("--rates", nargs="*", type=float, default=RATES, help="of the same groups")
     parser.add_argument("--heads", nargs="*", type=float, default=HEADS, help="shares of the steps, of the group base")
+    parser.add_argument("--batches", nargs="*", type=int, default=BATCHES, help="of the group scratch")
     parser.add_argument("--root", type=Path, default=Path("results/small"))
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/start_settings.json"))
     arguments = parser.parse_args()
@@ -183,6 +199,8 @@ def main() -> None:
         base(search, *saving(f"base{suffix}"))
     if "continued" in arguments.only:
         continued(search, *saving(f"continued{suffix}"), results[f"base{suffix}"])
+    if "scratch" in arguments.only:
+        scratch(search, *saving(f"scratch{suffix}"))
     if "recipes" in arguments.only:
         recipes(search, *saving("recipes"))
     print(table(results))
