@@ -219,7 +219,7 @@ if config.get("my_corpus") and not MY_CORPUS:
         resources:
             **NEEDS["bm25"].resources,
         params:
-            code=stage_code("index.py"),
+            code=stage_code("index.py", entries=DATA.contents_of(config["corpora"][my_corpus.NAME]["files"].values())),
             language=config["bm25"]["language"],
         message:
             "Indexing the documents"

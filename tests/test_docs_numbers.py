@@ -155,6 +155,26 @@ def test_the_example_of_an_own_corpus() -> None:
         assert mean == f"{float(row['mean']):.3f}" and re.findall(r"−?[\d.]+", gain) == bounds, name
 
 
+def test_shares_of_a_hybrid() -> None:
+    measured = json.loads((RESULTS / "hybrid_shares.json").read_text())["corpora"]
+    names = {"SciFact": "scifact", "Cranfield": "cranfield", "NPL": "npl", "German": "xquad-de", "Greek": "xquad-el"}
+    said = page("docs/your-own-corpus.md")
+    rows = re.findall(r"^\|(?: (\w+))? \| (\w+) \|((?: [\d.]+ \|){5})$", said, re.MULTILINE)
+    assert len(rows) == len(names)
+    for corpus, language, shown in rows:
+        one = measured[names.get(corpus) or names[language]]
+        shares = [one["BM25's share"][share] for share in ("0", "0.5", "0.8")]
+        values = [one["BM25"], shares[0], one["reciprocal ranks"], *shares[1:]]
+        # Four places are measured: the half of the third may have been rounded either way.
+        assert [float(word) for word in shown.split(" |")[:-1]] == pytest.approx(values, abs=0.000501), (
+            corpus,
+            language,
+        )
+    for name in ("scifact", "cranfield", "npl", "xquad-de"):  # the same in the table before it
+        with open(RESULTS / f"my_corpus_{name.replace('-', '_')}.csv", encoding="utf-8") as stream:
+            assert float(next(csv.DictReader(stream))["mean"]) == measured[name]["BM25"], name
+
+
 def test_error_rates_and_noise() -> None:
     rates = dict(
         re.findall(r"^\| (\d seeds?[^|]*) \| (.+) \|$", (RESULTS / "verdict_errors.md").read_text(), re.MULTILINE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import yaml
 
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.workflow import my_corpus
-from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.config_files import complete, read_config
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options
 from pretrieve.workflow.my_corpus_rows import table_inputs, table_request
@@ -131,6 +132,87 @@ def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: 
         check_config(my_corpus.with_my_corpus(config), config["tables"])
 
 
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        ({}, None),
+        ({"my_corpus_options": {"pairs": 100}}, "my_corpus_options.pairs has no effect: none are made"),
+        (
+            {"my_corpus_options": {"objectives": ["bert"], "pretraining": {"dupmae": {"decode": "cls"}}}},
+            "my_corpus_options.pretraining.dupmae has no effect: no row has this objective",
+        ),
+        (
+            {"my_corpus_options": {"budgets": {"scratch": {"batch": 8}}}},
+            "my_corpus_options.budgets.scratch has no effect: no row has it",
+        ),
+        (
+            {"my_corpus_options": {"recipe": "reqa-half", "finetuning": {"dim": "full"}}},
+            "my_corpus_options.finetuning.dim has no effect: the recipe has half",
+        ),
+        (
+            {"my_corpus_options": {"reranker": {"negatives": ["mined:dpr-bm25"]}}},
+            "my_corpus_options.reranker.negatives has no effect: the recipe has ['bm25']",
+        ),
+        ({"seeds": [5]}, "seeds has no effect: my_corpus_options.seeds is [1, 2]"),
+        ({"bm25": {"language": "de"}}, "bm25.language has no effect: my_corpus_options.language is auto"),
+        ({"metrics": ["mrr"]}, "metrics has no effect: the table has ndcg@10, mrr@10, recall@10, recall@100"),
+        ({"only": ["bm25"]}, "only has no effect: my_corpus_options.objectives decides the rows"),
+    ],
+)
+def test_a_setting_without_effect_is_told(folder: Path, given: dict, line: str | None) -> None:
+    with open(folder / "queries.jsonl", "a") as stream:
+        stream.writelines(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(4))
+    (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td1\t1\n" for n in range(4)))
+    config = complete(given | {"my_corpus": str(folder)})
+    made = my_corpus.with_my_corpus(config)
+    check_config(made, made["tables"])
+    assert [one for one in my_corpus.remarks(made) if "no effect" in one] == [line] * (line is not None)
+    planned = config["my_corpus_options"] | {"timetable": "timetable.json"}
+    remarks = my_corpus.remarks(my_corpus.with_my_corpus(config | {"my_corpus_options": planned}))
+    assert not any("budgets" in one for one in remarks), "a plan has written those of all rows"
+
+
+def test_without_training_questions_there_is_no_cross_encoder(folder: Path, config: dict) -> None:
+    config["my_corpus"] = str(folder)
+    for hits in (20, 0):
+        config["my_corpus_options"]["rerank"] = hits
+        remarks = my_corpus.remarks(my_corpus.with_my_corpus(config))
+        assert any("no row with a cross-encoder (rerank)" in line for line in remarks) == bool(hits)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"documents": "sections"}, "documents: .*/corpus.jsonl has BEIR's layout, .*; leave documents out$"),
+        ({"columns": {"id": "key"}}, "columns: .* leave columns out, or name the file, a table: my_corpus=.*jsonl$"),
+        (
+            {"scale": {"passage_length": 99}},
+            "scale.passage_length: unknown key; allowed: body, dims, layers, pooling, ",
+        ),
+    ],
+)
+def test_an_option_of_other_places_is_refused(folder: Path, given: dict, words: str) -> None:
+    with pytest.raises(ConfigError, match=rf"config: my_corpus_options\.{words}"):
+        my_corpus.with_my_corpus(complete({"my_corpus": str(folder), "my_corpus_options": given}))
+
+
+def test_names_that_are_not_utf8(folder: Path, config: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were a traceback: of a file that is passed over, and of the folder; another one would have come with the table."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts").mkdir()
+    for place, name in (("texts", b"a.md"), ("texts", b"caf\xe9.png"), (folder / "qrels", b"caf\xe9.tsv")):
+        Path(place, os.fsdecode(name)).write_text("A text. Another one.")
+    for place, line in (
+        (Path("texts"), "passed over: 1, the first: texts/caf\\udce9.png"),
+        (folder, "caf\\udce9.tsv is not"),
+    ):
+        made = my_corpus.with_my_corpus(config | {"my_corpus": str(place)})
+        assert line in "\n".join(my_corpus.remarks(made))
+    (tmp_path / "texts").rename(tmp_path / os.fsdecode(b"caf\xe9"))
+    with pytest.raises(ConfigError, match=r"my_corpus: the path 'caf\\udce9' is not UTF-8; expected one that is"):
+        my_corpus.with_my_corpus(config | {"my_corpus": os.fsdecode(b"caf\xe9")})
+
+
 def corpus(folder: Path, texts: list[str]) -> None:
     lines = [json.dumps({"_id": f"d{number}", "text": text}) for number, text in enumerate(texts)]
     (folder / "corpus.jsonl").write_text("\n".join(lines))
@@ -158,6 +240,9 @@ def test_where_no_pairs_can_be_made_bm25_is_measured(
     folder: Path, config: dict, capsys: pytest.CaptureFixture[str]
 ) -> None:
     corpus(folder, ["One text of some words. And all are equal."] * 30)
+    typo = config["my_corpus_options"] | {"objectives": ["berd"]}
+    with pytest.raises(ConfigError, match="did you mean 'bert'"):
+        my_corpus.with_my_corpus(config | {"my_corpus": str(folder), "my_corpus_options": typo})
     made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
     check_config(made, made["tables"])
     assert set(made["datasets"]) == {"my-corpus"} and "trained_on" not in made["datasets"]["my-corpus"]

@@ -24,10 +24,11 @@ from pretrieve.training.processes import Processes
 
 #: Adam's eps as in tests/training/small.py: sums in another order must not move weights without a gradient.
 CONFIG = OptimiserConfig(7, 3e-2, eps=1e-3)
+SAMPLE = 3
 ANCE = OPTIONS | {"loss": "pairwise", "in_batch": False, "group": 3, "pool": 5, "refresh": 3, "batch": 8}
+ANCE |= {"sample": SAMPLE}
 DISTILLATION = OPTIONS | {"loss": "distillation", "group": 4, "batch": 8, "temperature": 0.2}
 DISTILLATION |= {"distillation": "soft-labels", "contrastive_weight": 1e-4}
-SAMPLE = 3
 #: Looked at on the way, by the best of several windows.
 CURVE = OPTIONS | {"curve": 2, "windows": 3, "passage_length": 6}
 
@@ -46,7 +47,7 @@ def ance(
     chosen = ANCE | options
     rows, model = data.split("60pct", "train"), dual(data, "ade-ste", "dot", dropout)
     fresh = FreshNegatives(
-        PresentSearch(model, data, chosen, CPU, directory / "negatives", processes), rows, chosen, 5, key, SAMPLE
+        PresentSearch(model, data, chosen, CPU, directory / "negatives", processes), rows, chosen, 5, key
     )
     groups = Groups(data, rows, chosen, [lists(data, rows)], 5) if given else None
     return AnceObjective(model, data, groups, chosen, fresh, CPU.device, budget)

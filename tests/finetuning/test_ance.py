@@ -100,7 +100,7 @@ def test_hits_with_an_answer_are_no_negatives_in_open_qa(changed_task, tmp_path:
     names = [f"q{k}-{i}" for k in range(8) for i in range(5)]
     write_answers(directory / "answers.parquet", [(name, Answers([f"word{name[1]}", "none"])) for name in names])
     data = Dataset(directory)
-    objective = ance(data, tmp_path, answered="left-out")
+    objective = ance(data, tmp_path, without_answers=True)
     found, model = objective._fresh.find(0), objective.model
     expected, left_out = {}, 0
     for query, kept in brute_force(data, model, objective._fresh.rows).items():

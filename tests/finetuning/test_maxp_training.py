@@ -107,6 +107,7 @@ def products_of(data: Dataset, model: torch.nn.Module, rows: np.ndarray) -> tupl
 def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path) -> None:
     rows = task.split("60pct", "train")
     options = OPTIONS | KINDS["pairwise"] | {"windows": 3, "passage_length": SHORT, "pool": 4, "refresh": 5}
+    options |= {"sample": 4}
     model = dual(task, similarity="dot").eval()
     fresh = FreshNegatives(PresentSearch(model, task, options, CPU, tmp_path / "negatives"), rows, options, 7, "key")
     made = MaxPAnce(model, task, None, options, fresh, CPU.device)

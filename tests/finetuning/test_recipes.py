@@ -19,10 +19,10 @@ import pytest
 from pretrieve.base.options import PRESETS, ByPreset
 from pretrieve.finetuning.finetune import optimiser_config
 from pretrieve.finetuning.recipe_parts import Depths, Names
-from pretrieve.finetuning.recipes import DEFAULT_PRESET, KIND_OF, RECIPES, VARIANTS, resolve_recipe, trainer_of
-from pretrieve.finetuning.train_ance import SAMPLE
-from pretrieve.finetuning.trainers import modules_of
+from pretrieve.finetuning.recipes import DEFAULT_PRESET, KIND_OF, RECIPES, VARIANTS, resolve_recipe
+from pretrieve.finetuning.trainers import modules_of, trainer_of
 from pretrieve.training.optimiser import learning_rate_at
+from pretrieve.workflow.stage_code import stage_sources
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| (`[a-z0-9-]+\.[a-z_]+`[^|]*) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|")
@@ -99,13 +99,13 @@ def test_open_qa_as_released() -> None:
         assert resolve_recipe(name, {"preset": preset}, {}, "documents")["examples"] != "first"
     for preset in PRESETS:
         options = resolve_recipe("ance", {"preset": preset}, {}, "open-qa")
-        assert [options[key] for key in ("pool", "sample", "answered", "batch")] == [100, 100, "left-out", 32 * 8]
+        assert [options[key] for key in ("pool", "sample", "batch")] == [100, 100, 32 * 8]
         config = optimiser_config(options, options["steps"])
         assert (config.steps, config.schedule_steps, config.clip, config.name) == (300_000, 0, 2.0, "lamb")
         rates = [learning_rate_at(config, step) / 1e-5 for step in (499, 999, 1000, 299_999)]
         assert rates == pytest.approx([0.5, 1.0, 1.0, 0.0], abs=1e-5)
     usual = resolved("ance")
-    assert (usual["pool"], usual["sample"], usual["answered"]) == (200, SAMPLE, "kept")
+    assert (usual["pool"], usual["sample"]) == (200, 20)
 
 
 def test_trainers() -> None:
@@ -115,6 +115,13 @@ def test_trainers() -> None:
     assert trainer_of(ranking | {"curve": 3, "windows": 4}) == "maxp"
     assert trainer_of(ranking | {"loss": "distillation", "curve": 3}) == "distillation"
     assert trainer_of({"kind": "clicks"}) == "examples" and trainer_of({"kind": "cross-encoder"}) == "cross-encoder"
+
+
+def test_no_retriever_is_trained_again_for_an_edit_of_pretraining() -> None:
+    """The order of examples stood beside the masks of words, so an edit of these trained every retriever again."""
+    for name in RECIPES:
+        code = stage_sources("finetune.py", *modules_of(resolved(name)))
+        assert len(code) > 20 and not [module for module in code if module.startswith("pretrieve.pretraining")], name
 
 
 def _row(name: str) -> str:

@@ -16,6 +16,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import make_body
 from pretrieve.models.transformer import Layer
 from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.presets import resolve
 from pretrieve.training.loop import RunSettings
 
 CONFIG = BodyConfig(vocabulary_size=50, hidden=16, layers=3, heads=2, feed_forward=24, max_positions=33, dropout=0.2)
@@ -88,16 +89,7 @@ def test_pre_training_with_it(store, tmp_path, monkeypatch, option: bool) -> Non
         return compile_layers(module, "eager")
 
     monkeypatch.setattr(run, "compile_layers", eager)
-    objective = {
-        "name": "mlm",
-        "unit": "token",
-        "unk": "skipped",
-        "rate": 0.15,
-        "of": "ordinary",
-        "mask": 0.8,
-        "random": 0.1,
-        "length": 24,
-    }
+    objective = {"name": "mlm", "length": 24} | resolve("mlm", None, {"examples": "passages"}, "test")
     options = small_options(objective, 4, 3)
     losses = []
     for name, asked in (("plain", False), ("asked", option)):

@@ -23,13 +23,14 @@ from made_store import make_store
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.options import PRESETS
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.cocondenser import CoCondenser, MaskedSpans, span_contrast
 from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.presets import PRESETS, resolve
+from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks

@@ -16,10 +16,11 @@ import torch
 from condenser_reference import CondenserReference, assert_same_gradients, body_config, gradients, roughen
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.options import PRESETS
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.condenser import Condenser, CondenserHead
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.presets import PRESETS, resolve
+from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore

@@ -19,6 +19,7 @@ from retromae_reference import Reference
 from small_body import SHAPE, small_options
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.options import PRESETS
 from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
@@ -26,7 +27,7 @@ from pretrieve.pretraining.dupmae import BagOfWords, DupMae
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.presets import PRESETS, resolve
+from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed

@@ -17,13 +17,13 @@ import torch
 from made_store import make_store
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.pretraining import examples
-from pretrieve.pretraining.examples import Masked, MaskedPassages, TextForm, cut, epoch_order
+from pretrieve.pretraining.examples import Masked, MaskedPassages, TextForm, cut
 from pretrieve.pretraining.masking import Masking
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training import objective
+from pretrieve.training.objective import MicroBatch, epoch_order
 
 LENGTH, BATCH = 24, 10
 
@@ -173,7 +173,7 @@ def test_epochs(n: int) -> None:
 
 def test_an_epoch_is_shuffled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for every step: shuffling a corpus costs more than a step. And nobody can spoil the order that is kept."""
-    examples._shuffled.cache_clear()
+    objective._shuffled.cache_clear()
     made = []
     make = np.random.default_rng
     monkeypatch.setattr(np.random, "default_rng", lambda key: made.append(key) or make(key))

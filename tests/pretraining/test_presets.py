@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.pretraining.presets import DEFAULT_PRESET, OPTIONS, PRESETS, Between, OneOf, resolve
+from pretrieve.base.options import PRESETS, Between, OneOf
+from pretrieve.pretraining.presets import DEFAULT_PRESET, OPTIONS, resolve
 
 ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| (`[a-z0-9-]+\.[a-z_]+`[^|]*) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|")

@@ -29,7 +29,7 @@ from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.encoder_options import EncoderOptions
-from pretrieve.pretraining.examples import MaskedPassages, TextForm, epoch_order
+from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.objectives import build_objective
@@ -40,6 +40,7 @@ from pretrieve.text.blocks import build_blocks
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import RunSettings, TrainingError, train
+from pretrieve.training.objective import epoch_order
 from pretrieve.training.optimiser import OptimiserConfig
 
 ROOT = Path(__file__).parents[2]

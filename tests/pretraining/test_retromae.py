@@ -17,12 +17,13 @@ from condenser_reference import assert_same_gradients, body_config, gradients, r
 from retromae_reference import Reference
 from small_body import SHAPE, small_options
 
+from pretrieve.base.options import PRESETS
 from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.presets import PRESETS, resolve
+from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
 from pretrieve.pretraining.retromae import RetroMae
 from pretrieve.pretraining.setting import Setting

@@ -1,8 +1,8 @@
 """references/claims.yaml: every claim names cells that are measured here, and the papers' own values pass its check.
 
 Seen to fail when: a claim names a cell that is not there, or one that is only quoted; a pair lacks its second cell; a list has
-another length than its neighbour's; the cells of a pair are swapped, or have different measures; an id is used twice; a smallest effect is
-above half of the paper's own.
+another length than its neighbour's; the cells of a pair are swapped, or have different measures; an id is used twice;
+a smallest effect is above half of the paper's own.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ import torch
 from small import BUDGETS, CONFIG, CPU, largest_difference, make
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.pretraining import examples
 from pretrieve.retrieval.embed import encode
-from pretrieve.training import memory
+from pretrieve.training import memory, objective
 from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.memory import OutOfMemory, asked_bytes, fitting, out_of_memory, token_budgets
 
@@ -104,10 +103,10 @@ def test_half_the_tokens_are_the_same_batch(store, monkeypatch) -> None:
     """What the launcher's second run changes: the number of micro-batches, and weights by rounding only."""
     weights, cuts = [], []
     for share in (1, 0.5):
-        monkeypatch.setitem(examples.TOKEN_BUDGET, "cpu", int(120 * share))
-        objective = make("mlm", store, None)
-        cuts.append(len(objective.micro_batches(0)))
-        curve = train(objective, CONFIG, RunSettings(CPU, 3)).curve
-        weights.append({name: tensor.clone() for name, tensor in objective.module.state_dict().items()})
+        monkeypatch.setitem(objective.TOKEN_BUDGET, "cpu", int(120 * share))
+        made = make("mlm", store, None)
+        cuts.append(len(made.micro_batches(0)))
+        curve = train(made, CONFIG, RunSettings(CPU, 3)).curve
+        weights.append({name: tensor.clone() for name, tensor in made.module.state_dict().items()})
     assert cuts[1] > cuts[0] and largest_difference(*weights) <= 2e-6
     assert len(curve) == CONFIG.steps

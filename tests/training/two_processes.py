@@ -16,6 +16,7 @@ from small import BUDGETS, CONFIG, CPU, gradients, make
 
 from pretrieve.base.errors import PretrieveError
 from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints, State
@@ -36,18 +37,7 @@ OPTIONS = {
     "dim": 8,
     "similarity": "dot",
     "head": "linear",
-    "objective": {
-        **{
-            "name": "mlm",
-            "length": 24,
-            "unit": "word",
-            "unk": "skipped",
-            "rate": 0.15,
-            "of": "ordinary",
-            "mask": 0.8,
-            "random": 0.1,
-        },
-    },
+    "objective": {"name": "mlm", "length": 24} | resolve("mlm", None, {"unit": "word", "examples": "passages"}, "test"),
     "budget": {"batch": 8, "steps": 40, "learning_rate": 1e-2},
 }
 TOKEN_BUDGET = 60

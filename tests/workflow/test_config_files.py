@@ -101,6 +101,24 @@ def test_one_entry_stands_for_each_set_of_beir(whole) -> None:
         complete({"datasets": {"mine": {"each": ["a"]}}}, ROOT)
 
 
+@pytest.mark.parametrize("scale", ["demo", "small", "paper"])
+def test_a_data_set_that_a_user_adds_is_in_every_scale(scale, tmp_path) -> None:
+    """Where the scale has data sets of its own, it was dropped without a word."""
+    files = {"corpus": "corpus.jsonl", "queries": "queries.jsonl", "test": "test.tsv"}
+    mine = {"reader": "beir", "files": files, "trained_on": "questions", "sizes": {"full": "all"}}
+    file = tmp_path / "mine.yaml"
+    file.write_text(yaml.safe_dump({"datasets": {"mine": mine, "link-clicks": {"max_examples": 9}}}))
+    for config in (
+        complete({"scale": scale, "datasets": {"mine": mine}}, ROOT),
+        read_config(file, [f"scale={scale}"]),
+        read_config(file, ["datasets={mine: {depth: 200}}", f"scale={scale}"]),
+        read_config(file) | {"scale": scale},
+    ):
+        made = plan_of(config).config["datasets"]
+        assert made["mine"] in (mine, mine | {"depth": 200})
+        assert ("link-clicks" in made) == (scale == "demo"), "another scale has no use for it"
+
+
 def test_no_two_entries_share_an_object(whole) -> None:
     """A change of one would be of both, as Snakemake's of ``--config`` are."""
     waiting, seen = [whole], set()

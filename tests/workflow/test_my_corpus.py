@@ -1,13 +1,14 @@
 """A corpus of one's own: a miniature from the folder to the exported retriever, and what is planned for other folders.
 
 Seen to fail when: ICT + BFS is planned for documents without sections; a hybrid's run is one of its parts; the plan's file is
-not what the run is configured by.
+not what the run is configured by; ``contents_of`` is left out of the code of a corpus, a collection or an index.
 """
 
 from __future__ import annotations
 
 import csv
 import json
+import os
 import random
 import shutil
 from importlib.util import find_spec
@@ -213,6 +214,34 @@ def check_deployed(root: Path, folder: Path, chosen: dict, rows: dict) -> None:
     # The run's queries may have been encoded in bf16.
     mean = pretrieve.evaluate(run, data.qrels, ["ndcg@10"]).mean["ndcg@10"]
     assert mean == pytest.approx(float(rows[chosen["label"]]["mean"]), abs=0.02)
+
+
+def test_files_that_are_older_than_the_results_are_read_again(small: Workflow) -> None:
+    """A link that leads to another folder, or files put there by ``cp -p``, showed results of the texts before."""
+    first, second, link = (small.folder / name for name in ("first", "second", "link"))
+    documents, judgements = write_folder(first) / "corpus.jsonl", first / "qrels/test.tsv"
+    write_folder(second)
+    (second / "corpus.jsonl").write_text(documents.read_text().replace("Title", "Other"))
+    link.symlink_to(first)
+    root, given = "results/demo/my_corpus", ("--config", "my_corpus=link")
+    read = (f"{root}/corpora/my-corpus/stats.json", f"{root}/collections/my-corpus/stats.json")
+    assert (ended := small.run("--cores", "2", *read, *given)).code == 0, ended.text
+    for file in (documents, judgements):
+        file.touch()
+    assert small.plan(*read, *given).jobs == {}, "new dates are no new texts"
+    judgements.write_text(judgements.read_text().replace("\t1\n", "\t2\n"))
+    os.utime(judgements, (1e9, 1e9))
+    assert small.plan(*read, *given).jobs == {"collection": 1}, "a corpus has no judgements"
+    link.unlink()
+    link.symlink_to(second)
+    for file in (second / "corpus.jsonl", second / "qrels/test.tsv"):
+        os.utime(file, (1e9, 1e9))
+    assert small.plan(*read, *given).jobs == {"collection": 1, "corpus": 1}
+    shutil.rmtree(second / "qrels")
+    assert (ended := small.run("--cores", "2", TARGET, *given)).code == 0, ended.text
+    documents.replace(second / "corpus.jsonl")
+    os.utime(second / "corpus.jsonl", (1e9, 1e9))
+    assert small.plan(TARGET, *given).count("my_corpus_index") == 1, "without questions"
 
 
 def test_a_run_takes_the_rows_and_steps_of_its_plan(small: Workflow) -> None:

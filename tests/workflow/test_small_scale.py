@@ -19,6 +19,7 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.corpora.contamination import read_test_paragraphs
 from pretrieve.raw.hub import place_of
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.job_options import recipe_options
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.rule_models import ModelRules
@@ -91,12 +92,30 @@ def test_negatives_are_without_answers_in_open_qa_alone(scale: str, demo: Plan, 
     answered = {name for name in plan.tasks if data.reader_of(name).answers}
     assert len(answered) > 1 and {name for name in plan.tasks if data.answers_argument(name)} == {own}
     models = ModelRules(plan, data)
+    for name in answered:
+        assert recipe_options(plan.config, "ance", name)["without_answers"] == (name == own)
     for name in answered - {"fanoutqa", "fanoutqa-wikipedia"}:
         family = SimpleNamespace(family="bert.dpr-bm25", dataset=name, seed=1)
         if data.config["datasets"][name].get("trained_on", name) == name:
             assert ("--without-answers" in models.mining_words(["full"], family).split()) == (name == own)
             assert ("--without-answers" in models.scoring_words(["full"], True, family).split()) == (name == own)
             assert "--without-answers" not in models.scoring_words(["full"], False, family)
+
+
+def test_what_refreshes_depend_on_is_given_to_them_alone(demo: Plan) -> None:
+    """Any ranking recipe can refresh its negatives; the jobs of others would run again for these options."""
+    refreshed = demo.config["recipes"] | {"dpr-bm25": {"options": {"refresh": 5}}}
+    usual = recipe_options(demo.config, "dpr-bm25", "questions-open")
+    made = recipe_options(demo.config | {"recipes": refreshed}, "dpr-bm25", "questions-open")
+    assert made == usual | {"refresh": 5, "sample": 20, "without_answers": True}
+    assert not usual.keys() & {"sample", "without_answers"}
+
+
+def test_no_answer_is_looked_for_where_questions_have_none(demo: Plan) -> None:
+    """ANCE did so on data sets of ``variant: open-qa`` of any format, and ended at its first refresh."""
+    datasets = {"descriptions": demo.config["datasets"]["descriptions"] | {"variant": "open-qa"}}
+    made = recipe_options(demo.config | {"datasets": datasets}, "ance", "descriptions")
+    assert made["sharing"] == "ade" and made["without_answers"] is False
 
 
 @pytest.mark.parametrize("scale", ["demo", "small"])

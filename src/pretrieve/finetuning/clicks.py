@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from pretrieve.finetuning.example_objective import ExampleObjective
+from pretrieve.finetuning.losses import softmax_loss
 from pretrieve.models.batch import Batch
 from pretrieve.text.packing import Packed
 
@@ -34,9 +34,7 @@ def click_loss(users: torch.Tensor, candidates: torch.Tensor, temperature: float
     0.1269
     """
     scores = torch.einsum("nk,nck->nc", users.float(), candidates.float()) / temperature
-    return functional.cross_entropy(
-        scores, torch.zeros(len(scores), dtype=torch.long, device=scores.device), reduction="sum"
-    )
+    return softmax_loss(scores, scores.new_zeros(len(scores), dtype=torch.int64))
 
 
 class ClicksObjective(ExampleObjective):

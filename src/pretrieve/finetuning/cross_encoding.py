@@ -26,14 +26,13 @@ from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.losses import softmax_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.cross_encoder import CrossEncoder
-from pretrieve.pretraining import examples
 from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text import packing
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
-from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, tokens_of_each
 
 
 def longest_pair(model: CrossEncoder) -> int | None:
@@ -92,7 +91,7 @@ class CrossEncoderObjective:
         self.module = self.model = model
         self._data, self._groups, self._device = data, groups, torch.device(device)
         self._batch, self._lengths = options["batch"], (options["query_length"], options["passage_length"])
-        self._budget = budget or examples.TOKEN_BUDGET[self._device.type]
+        self._budget = budget or TOKEN_BUDGET[self._device.type]
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """The groups of a step; a query's documents are never parted."""

@@ -16,10 +16,9 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.pretraining.examples import TOKEN_BUDGET, epoch_order
 from pretrieve.tasks.example_task import ExampleData
 from pretrieve.text.packing import Packed
-from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, epoch_order, tokens_of_each
 
 
 def one_tower(model: DualEncoder, what: str) -> nn.Module:

@@ -34,9 +34,9 @@ from typing import Any
 import numpy as np
 
 from pretrieve.base.errors import DataError
-from pretrieve.pretraining.examples import epoch_order
 from pretrieve.retrieval.negatives import Negatives
 from pretrieve.tasks.dataset import Dataset
+from pretrieve.training.objective import epoch_order
 
 
 @dataclass(frozen=True)

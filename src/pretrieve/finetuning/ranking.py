@@ -31,10 +31,9 @@ from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_lo
 from pretrieve.finetuning.recipe_checks import check_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder
-from pretrieve.pretraining.examples import TOKEN_BUDGET
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.packing import Packed
-from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, tokens_of_each
 
 
 class GroupTexts(NamedTuple):

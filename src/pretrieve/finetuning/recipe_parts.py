@@ -90,7 +90,10 @@ class JointModel(Model):
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking(Part):
-    """A query's relevant document above others: its own group of documents, and those of the batch."""
+    """A query's relevant document above others: its own group of documents, and those of the batch.
+
+    With ``refresh`` the model finds negatives again while it trains (ANCE), and ``sample`` of a query's first ``pool`` are drawn.
+    """
 
     loss: Annotated[Given[str], OneOf(("softmax", "pairwise", "hinge"))] = "softmax"
     direction: Annotated[Given[str], OneOf(("one", "both"))] = "one"
@@ -106,30 +109,13 @@ class Ranking(Part):
         Given[str], OneOf(("masked", "kept")), "{}: other relevant documents of the batch; no paper says"
     ] = _IF_RELEASED
     refresh: Annotated[Given[int], Between(0, 1 << 30, True)] = 0
+    sample: Annotated[Given[int], Between(1, 100_000, True), "SEED-Encoder README: --negative_sample 20"] = 20
     windows: Annotated[
         Given[int], Between(1, 64, True), "seed_encoder §4.3: FirstP 1, MaxP 4 vectors of a document"
     ] = 1
     curve: Annotated[
         Given[int], Between(0, 1000, True), "steps at which the test queries are searched with: seed_encoder figure 6"
     ] = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class OwnNegatives(Ranking):
-    """Negatives that the model finds again while it trains: of a query's first ``pool`` hits without the relevant ones and, with
-    ``answered: left-out``, without those that contain its answer, ``sample`` are drawn."""
-
-    sample: Annotated[Given[int], Between(1, 100_000, True)] = 20
-    answered: Annotated[
-        Given[str],
-        OneOf(("kept", "left-out")),
-        "SEED-Encoder drivers/run_ann_data_gen_dpr.py:321-323: left-out in open QA",
-    ] = "kept"
-
-    @classmethod
-    def of(cls, part: Ranking) -> OwnNegatives:
-        """With the values of ``part``."""
-        return cls(**{one.name: getattr(part, one.name) for one in fields(part)})
 
 
 _FORMS = ByPreset("soft-labels", "kl")

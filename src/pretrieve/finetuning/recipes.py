@@ -26,7 +26,6 @@ from pretrieve.finetuning.recipe_parts import (
     Distillation,
     JointModel,
     Model,
-    OwnNegatives,
     Ranking,
     Recipe,
     Run,
@@ -103,12 +102,11 @@ _RECIPES: dict[str, Recipe] = {
         epochs=ByPreset(3, 2),
     ),
     "seed-pairwise": _PAIRWISE,
-    "ance": replace(_PAIRWISE, data=OwnNegatives.of(_PAIRWISE.data)).but(
+    "ance": _PAIRWISE.but(
         _ANCE,
         start="seed-pairwise",
         negatives=("mined:seed-pairwise",),
         pool=200,
-        sample=20,
         refresh=10_000,
         batch=64,
         steps=ByPreset(300_000, 440_000),
@@ -244,7 +242,6 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
             "examples": "first",
             "pool": 100,
             "sample": 100,
-            "answered": "left-out",
             "batch": 256,
             "steps": 300_000,
             "schedule_steps": 0,
@@ -270,23 +267,8 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "three-classes": {"glue": {"classes": 3}},
 }
 
-#: Variants whose BM25 and mined negatives contain no answer of their query (DPR's hard negatives; SEED-Encoder
-#: drivers/run_ann_data_gen_dpr.py:321-323).
-WITHOUT_ANSWERS = ("open-qa",)
-
 #: The preset of a recipe that names none: what is nearest to how the published numbers were made.
 DEFAULT_PRESET = {"seed-pairwise": "official_code", "ance": "official_code", "dual-t5": "paper"}
-
-
-def trainer_of(options: Mapping[str, Any]) -> str:
-    """The trainer that prepares a run with these options (:mod:`pretrieve.finetuning.trainers`)."""
-    if options["kind"] != "ranking":
-        return "cross-encoder" if options["kind"] == "cross-encoder" else "examples"
-    if options["loss"] == "distillation":
-        return "distillation"
-    if options["refresh"]:
-        return "ance"
-    return "maxp" if options["windows"] > 1 else "curve" if options["curve"] else "ranking"
 
 
 def resolve_recipe(

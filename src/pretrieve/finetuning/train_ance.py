@@ -7,8 +7,8 @@ out, and ``sample`` of the rest are drawn by (seed, step, query): from 200, 20, 
 --topk_training 200 --negative_sample 20; drivers/run_ann_data_gen.py:370-427). The groups of the next r steps are made
 of these. A refresh does not change which queries a step has.
 
-In open QA (``answered: left-out``) the hits that contain an answer are taken out too, before the draw. SEED-Encoder looks at
-the first 100 there and keeps all that are left (drivers/run_ann_data_gen_dpr.py:307-324): ``pool`` and ``sample`` are both 100.
+In open QA (``without_answers``) the hits that contain an answer are taken out too, before the draw. SEED-Encoder looks at the
+first 100 there and keeps all that are left (drivers/run_ann_data_gen_dpr.py:307-324): ``pool`` and ``sample`` are both 100.
 
 SEED-Encoder searches in a second job beside the training, so its negatives are a few thousand steps old when they are used; how
 many depends on the machines. Here training waits, and a run is a function of its seed.
@@ -46,9 +46,6 @@ from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.objective import MicroBatch
 
-#: Negatives drawn for each query at a refresh where the recipe has no ``sample`` (SEED-Encoder README, --negative_sample).
-SAMPLE = 20
-
 
 class FreshNegatives:
     """Negatives of the training queries under a model's present weights, and the files of all refreshes of a run.
@@ -60,7 +57,7 @@ class FreshNegatives:
     rows:
         (n,) of the task's training queries.
     options:
-        of the recipe: pool (documents searched for); answered.
+        of the recipe: pool (documents searched for); sample (drawn of them); without_answers, unless it is False.
     seed:
         of the draw.
     key:
@@ -74,9 +71,8 @@ class FreshNegatives:
         options: Mapping[str, Any],
         seed: int,
         key: str,
-        sample: int = SAMPLE,
     ) -> None:
-        self.rows, self.sample, self.directory = np.asarray(rows), sample, search.directory
+        self.rows, self.sample, self.directory = np.asarray(rows), options["sample"], search.directory
         self._present, self._data, self._options, self.seed, self._key = search, search.data, options, seed, key
 
     def path(self, step: int) -> Path:
@@ -114,7 +110,7 @@ class FreshNegatives:
         }
         about = {"source": "ance", "step": step, "key": self._key, "sample": self.sample}
         answered = None
-        if self._options.get("answered") == "left-out":
+        if self._options.get("without_answers"):
             from pretrieve.retrieval.answered import answered_hits  # it needs regex, and other training does not
 
             answered = answered_hits(run, data.directory)
@@ -202,7 +198,6 @@ def prepare(run: FineTuning) -> Trainable:
         options,
         run.seed,
         parts.key,
-        options.get("sample", SAMPLE),
     )
     given = parts.data.groups if run.negatives else None
     kind = MaxPAnce if options["windows"] > 1 else AnceObjective

@@ -6,6 +6,7 @@ These recipes take the last weights; validation examples choose others only with
 from __future__ import annotations
 
 import hashlib
+from pkgutil import resolve_name
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
 from pretrieve.finetuning.groups import steps_for
 from pretrieve.finetuning.initial_model import make_cross_encoder, make_retriever
-from pretrieve.finetuning.trainers import example_objective
+from pretrieve.finetuning.trainers import EXAMPLES
 from pretrieve.finetuning.validation import BestWeights
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder
@@ -33,7 +34,7 @@ def prepare(run: FineTuning) -> Trainable:
     data.check_vocabulary(about, run.begin)
     model.to(run.device.device)
     train, valid = data.split(run.size, "train"), data.split(run.size, "valid")
-    objective = example_objective(kind)(model, data, train, options, run.seed, run.device.device)
+    objective = resolve_name(EXAMPLES[kind])(model, data, train, options, run.seed, run.device.device)
     steps = steps_for(len(objective), options)
     watcher = BestExamples(objective, valid, options["snapshots"], steps)
     write = save_cross_encoder if kind == "classification" else save_retriever

@@ -32,13 +32,13 @@ from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.pretraining.condenser import Condenser
-from pretrieve.pretraining.examples import Masked, MaskedExamples, epoch_order
+from pretrieve.pretraining.examples import Masked, MaskedExamples
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.objective import MicroBatch
+from pretrieve.training.objective import MicroBatch, epoch_order
 
 
 class MaskedSpans(MaskedExamples):

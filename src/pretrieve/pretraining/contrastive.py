@@ -16,10 +16,9 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.models.batch import Batch
-from pretrieve.pretraining.examples import TOKEN_BUDGET
 from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, make_sampler, pack_pairs
 from pretrieve.pretraining.setting import Setting
-from pretrieve.training.objective import MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, tokens_of_each
 
 
 def in_batch_loss(

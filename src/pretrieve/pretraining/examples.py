@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import torch
@@ -21,34 +20,7 @@ from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.memory import token_budgets
-from pretrieve.training.objective import MicroBatch
-
-#: Tokens of one micro-batch. It bounds memory and does not change the result.
-TOKEN_BUDGET = token_budgets(cpu=16_384, cuda=65_536)
-
-
-def epoch_order(n: int, seed: int, position: int, count: int) -> np.ndarray:
-    """``count`` items from an endless sequence of shuffled epochs over ``range(n)``, from ``position`` on.
-
-    Each epoch has every item once; item ``position`` is the same however the sequence is cut into steps.
-    """
-    result = [np.empty(0, dtype=np.int64)]
-    while count:
-        epoch, offset = divmod(position, n)
-        order = _shuffled(n, seed, epoch)[offset : offset + count]
-        result.append(order)
-        position += len(order)
-        count -= len(order)
-    return np.concatenate(result)
-
-
-@lru_cache(maxsize=2)
-def _shuffled(n: int, seed: int, epoch: int) -> np.ndarray:
-    # Kept between steps: a step takes a few items, and to shuffle millions for each would cost more than the step.
-    order = np.random.default_rng([seed, 101, epoch]).permutation(n)
-    order.flags.writeable = False
-    return order
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, epoch_order
 
 
 @dataclass(frozen=True)
@@ -101,15 +73,11 @@ class MaskedExamples:
     def draw(self, step: int) -> tuple[Masked, np.ndarray]:
         """All examples of a step, in packed order, and their ids (n,)."""
         packed, ids = self.sequences(step)
-        return self.mask(packed, step), ids
-
-    def mask(self, packed: Packed, step: int) -> Masked:
-        """Mask sequences of a step."""
         rng = np.random.default_rng([self._seed, 102, step])
         positions = choose_positions(packed, self.store, self.masking, rng)
         corrupted = corrupt(packed.tokens, positions, self.store, self.masking, rng)
         draws = step * self._batch + packed.order
-        return Masked(replace(packed, tokens=corrupted), packed.tokens, positions, draws)
+        return Masked(replace(packed, tokens=corrupted), packed.tokens, positions, draws), ids
 
     def micro_batches(
         self, step: int, parts: int, device: torch.device | str, counts: Callable[[Masked], dict[str, int]]

@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pretrieve.base.errors import ConfigError, nearest
-from pretrieve.base.options import FLAG, PRESETS, WEIGHT, Between, ByPreset, Given, OneOf, Option, Part, resolve_options
-
-__all__ = ["DEFAULT_PRESET", "OPTIONS", "PRESETS", "Between", "OneOf", "Option", "resolve"]
+from pretrieve.base.options import FLAG, WEIGHT, Between, ByPreset, Given, OneOf, Option, Part, resolve_options
 
 EXAMPLES = (
     "sentences of a text up to the length: Devlin et al. 2019 §A.2; Condenser create_train.py; RetroMAE preprocess.py"

@@ -34,19 +34,8 @@ class Setting:
 
     def passages(self) -> MaskedPassages:
         """The masked examples that all word-predicting objectives share."""
-        return MaskedPassages(
-            self.store,
-            self.seed,
-            self.batch,
-            TextForm(
-                self.options["length"],
-                self.options.get("examples", "passages"),
-                self.options.get("short", 0.0),
-                self.options.get("packing", "whole"),
-            ),
-            self.masking(),
-            self.token_budget,
-        )
+        texts = TextForm(*(self.options[name] for name in ("length", "examples", "short", "packing")))
+        return MaskedPassages(self.store, self.seed, self.batch, texts, self.masking(), self.token_budget)
 
     def word_head(self) -> MaskedWordHead:
         """A fresh word head; the same for every objective of a seed."""

@@ -1,8 +1,9 @@
-"""What the training loop asks of an objective, and where an objective cuts a step's examples into micro-batches."""
+"""What the training loop asks of an objective; which examples a step has, and where it is cut into micro-batches."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,6 +11,10 @@ import torch
 from torch import nn
 
 from pretrieve.text.packing import Packed
+from pretrieve.training.memory import token_budgets
+
+#: Tokens of one micro-batch. It bounds memory and does not change the result.
+TOKEN_BUDGET = token_budgets(cpu=16_384, cuda=65_536)
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,29 @@ class ContrastiveObjective(Protocol):
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """The loss terms over the vectors of the whole batch, summed; vectors[i] (rows, k) belongs to batches[i]."""
         ...
+
+
+def epoch_order(n: int, seed: int, position: int, count: int) -> np.ndarray:
+    """``count`` items from an endless sequence of shuffled epochs over ``range(n)``, from ``position`` on.
+
+    Each epoch has every item once; item ``position`` is the same however the sequence is cut into steps.
+    """
+    result = [np.empty(0, dtype=np.int64)]
+    while count:
+        epoch, offset = divmod(position, n)
+        order = _shuffled(n, seed, epoch)[offset : offset + count]
+        result.append(order)
+        position += len(order)
+        count -= len(order)
+    return np.concatenate(result)
+
+
+@lru_cache(maxsize=2)
+def _shuffled(n: int, seed: int, epoch: int) -> np.ndarray:
+    # Kept between steps: a step takes a few items, and to shuffle millions for each would cost more than the step.
+    order = np.random.default_rng([seed, 101, epoch]).permutation(n)
+    order.flags.writeable = False
+    return order
 
 
 def tokens_of_each(packed: Packed) -> np.ndarray:

@@ -4,7 +4,7 @@
   them, Snakemake and this project alike, would not come back.
 * :class:`Validator`: JSON Schema accepts 3.0 as a whole number; the programs here do not.
 * :func:`check_numbers`: every number is finite and within sensible bounds.
-* :func:`check_paths`: no path has a brace.
+* :func:`check_paths`: no path has a brace, and all are UTF-8.
 * :func:`check_search`: the kind and the options of the index that is searched.
 
 Standard library, yaml and jsonschema only: the workflow reads it in every job.
@@ -185,7 +185,8 @@ def _numbers(path: str, value: Any) -> Iterator[tuple[str, int | float]]:
 
 
 def check_paths(config: Mapping[str, Any]) -> None:
-    """Snakemake takes ``{word}`` in the path of an input for a wildcard, wherever the path comes from."""
+    """Snakemake takes ``{word}`` in the path of an input for a wildcard, wherever the path comes from. What is not UTF-8 cannot
+    stand in records and pages."""
     named: dict[str, Any] = {"my_corpus": config.get("my_corpus")}
     for name, corpus in config["corpora"].items():
         named |= {f"corpora.{name}.{key}": corpus.get(key) for key in ("dump", "leads", "exclude", "vocabulary_file")}
@@ -197,6 +198,10 @@ def check_paths(config: Mapping[str, Any]) -> None:
         f"scales.{name}.vocabulary_file": scale.get("vocabulary_file") for name, scale in config["scales"].items()
     }
     for where, value in named.items():
+        if isinstance(value, str) and re.search("[\ud800-\udfff]", value):
+            raise ConfigError(
+                f"config: {where}: the path {value!r} is not UTF-8; expected one that is: rename it, or link to it"
+            )
         if isinstance(value, str) and re.search("[{}]", value):
             raise ConfigError(
                 f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without one: "

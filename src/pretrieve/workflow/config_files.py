@@ -10,6 +10,9 @@ only what is new or different:
 * ``null`` removes what is under a key, be it an encoder or one of its options. In the entries that a scale lays over the general
   ones it is kept, for there it removes the general entry (:mod:`pretrieve.workflow.scales`).
 
+A scale that has ``datasets`` takes of the general ones only what it needs (:mod:`pretrieve.workflow.scales`). Those that a user
+adds are named there, for no scale drops them.
+
 An entry of ``datasets`` with ``each: {NAME: WORD, …}`` stands for as many entries as it has names, which differ in a word:
 ``{word}`` in any of its texts becomes the WORD, ``{file}`` the WORD with ``-`` for ``/``.
 """
@@ -36,12 +39,25 @@ def complete(config: Mapping[str, Any], code_folder: Path = CODE) -> dict[str, A
     Raises ConfigError for a file that is not YAML of keys and values, a key that is no text, and an ``each`` without names and
     words.
     """
+    return _complete([config], code_folder)
+
+
+def _complete(parts: Iterable[Mapping[str, Any]], code_folder: Path) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     for file in [*sorted((code_folder / "config").rglob("*.yaml")), code_folder / "config.yaml"]:
         if file.is_file():
             whole = _laid_over(whole, _expanded(read_part(file)))
-    whole = with_numbers(_laid_over(whole, _expanded(with_numbers(config))))
+    of_code = set(whole.get("datasets", ()))
+    for part in parts:
+        whole = with_numbers(_laid_over(whole, _expanded(with_numbers(part))))
     _check_keys("", whole)
+    scales, datasets = whole.get("scales"), whole.get("datasets")
+    for name, scale in scales.items() if isinstance(scales, Mapping) and isinstance(datasets, Mapping) else ():
+        if isinstance(scale, Mapping) and isinstance(scale.get("datasets"), Mapping):
+            scales[name] = {
+                **scale,
+                "datasets": {key: {} for key in datasets if key not in of_code} | scale["datasets"],
+            }
     return whole
 
 
@@ -55,7 +71,7 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
     if file is None and not (file := Path("config.yaml")).exists():
         file = code_folder / "config.yaml"
     check_file(file)
-    whole = complete(read_part(file), code_folder)
+    parts = [read_part(file)]
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
@@ -64,8 +80,8 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
             read = yaml.safe_load(value)
         except yaml.YAMLError:
             read = value  # a text, as Snakemake takes it
-        whole = _laid_over(whole, _expanded(with_numbers({key: read})))
-    return whole
+        parts.append({key: read})
+    return _complete(parts, code_folder)
 
 
 def read_part(file: Path) -> dict[str, Any]:

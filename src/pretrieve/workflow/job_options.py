@@ -93,11 +93,23 @@ def lineage(config: Mapping[str, Any], encoder: str) -> list[str]:
 
 
 def recipe_options(config: Mapping[str, Any], recipe: str, dataset: str) -> dict[str, Any]:
-    """Everything that decides how an encoder is fine-tuned on a data set (without seed and training-set size)."""
+    """Everything that decides how an encoder is fine-tuned on a data set (without seed and training-set size); what only ANCE's
+    refreshes depend on, only where there are some."""
     scale = config["scales"][config["scale"]]
     variant = config["datasets"][dataset].get("variant")
     options = resolve_recipe(recipe, config["recipes"][recipe], scale["finetuning"], variant)
+    if options.get("refresh"):
+        options["without_answers"] = without_answers(config, dataset)
+    else:
+        options.pop("sample", None)
     return options | ({"dim": scale["dims"].get(options["dim"], options["dim"])} if "dim" in options else {})
+
+
+def without_answers(config: Mapping[str, Any], dataset: str) -> bool:
+    """Whether a hit that contains an answer of its query is no negative: in open QA (DPR's hard negatives; SEED-Encoder
+    drivers/run_ann_data_gen_dpr.py:321-323), where the questions have answers."""
+    entry = config["datasets"][dataset]
+    return entry.get("variant") == "open-qa" and READERS[entry["reader"]].answers
 
 
 def chain_of(options: Mapping[str, Any]) -> list[str]:

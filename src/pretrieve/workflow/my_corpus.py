@@ -25,6 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.base.options import check_options
 from pretrieve.base.progress import VARIABLE
@@ -33,6 +34,7 @@ from pretrieve.finetuning.recipe_checks import check_together
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.config_files import read_part
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import chain_of
 from pretrieve.workflow.scales import at_scale
@@ -102,7 +104,10 @@ def _check_options(config: Mapping[str, Any]) -> None:
 
 
 def looked_at(config: Mapping[str, Any]) -> Folder:
-    """What the place has: a folder in BEIR's layout as it is, all others once their documents are in it."""
+    """What the place has: a folder in BEIR's layout as it is, all others once their documents are in it.
+
+    Raises ConfigError for options of other places, and what reading raises.
+    """
     # They import Parquet's library, which other calls of Snakemake do without.
     from pretrieve.benchmarks.official.beir import packed_file
     from pretrieve.benchmarks.official.beir_folder import look_at
@@ -110,10 +115,17 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
 
     options, place = config["my_corpus_options"], str(config["my_corpus"])
     folder, language = path_of(place), options.get("language", "auto")
-    if folder.is_dir() and packed_file(folder, "corpus.jsonl"):
+    wanted = Wanted(**{key: options[key] for key in ("documents", "columns") if key in options})
+    if folder.is_dir() and (corpus := packed_file(folder, "corpus.jsonl")):
+        if wanted != Wanted():
+            key, other = (
+                ("columns", f", or name the file, a table: my_corpus={corpus}") if wanted.columns else ("documents", "")
+            )
+            raise ConfigError(
+                f"config: my_corpus_options.{key}: {corpus} has BEIR's layout, which is read as it is; leave {key} out{other}"
+            )
         return look_at(folder, language=language)
     made = Path(f"results/{config['scale']}/my_corpus/documents")
-    wanted = Wanted(**{key: options[key] for key in ("documents", "columns") if key in options})
     corpus, notes = converted(place, made, wanted, stage_code("make_corpus.py"))
     beside = folder if folder.is_dir() else folder.parent if folder.is_file() else made
     found = look_at(beside, corpus, language)
@@ -129,7 +141,7 @@ def refuse_report() -> NoReturn:
 
 def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     """The same for a folder that was already checked."""
-    options = config["my_corpus_options"]
+    options, given = config["my_corpus_options"], config
     config = at_scale(config)  # the scale's own entries go with the general ones
     made = copy.deepcopy(dict(config))
     scale = made["scales"][config["scale"]]
@@ -158,7 +170,9 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
         "bm25": {**config["bm25"], "language": folder.language},
         "my_corpus_found": {
             "language": folder.language,
-            "notes": list(folder.notes),
+            "contents": dict(folder.contents),
+            # Also of files whose names are not UTF-8, for a page has them.
+            "notes": [note.encode(errors="backslashreplace").decode() for note in folder.notes],
             "trains": trains,
             "skipped": {name: _lacks(name.split("-"), folder) for name in left},
             # A cross-encoder needs questions, and documents enough for negatives. Pairs that are made of the texts would teach it
@@ -173,7 +187,44 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
         scale["finetuning"][_CROSS] = dict(options["reranker"])
         made["recipes"][AS_IS] = {}
         scale["finetuning"][AS_IS] = lengths
+        made["my_corpus_found"]["notes"] += _without_effect(given, made)
     return made
+
+
+def _without_effect(given: Mapping[str, Any], made: Mapping[str, Any]) -> list[str]:
+    """What a user gave, other than the code's own ``config.yaml`` has, and a comparison does not use: a line each."""
+    usual, options, found = read_part(CODE / "config.yaml"), given["my_corpus_options"], made["my_corpus_found"]
+    trained = [encoder for encoder in made["encoders"].values() if encoder["objective"] != "none"]
+    objectives = {"pairs" if isinstance(one["objective"], list) else one["objective"] for one in trained}
+    unused = {"pretraining": dict.fromkeys(options["pretraining"].keys() - objectives, "no row has this objective")}
+    if "timetable" not in options:  # a plan has written all of them
+        unused["budgets"] = dict.fromkeys(
+            options["budgets"].keys() - {one["budget"] for one in trained}, "no row has it"
+        )
+    for part, name in (("finetuning", options["recipe"]), ("reranker", RERANKER)):
+        unused[part] = {
+            key: f"the recipe has {own}"
+            for key, own in made["recipes"][name].get("options", {}).items()
+            if own != options[part].get(key, own)
+        }
+    lines = [
+        f"{part}.{key} has no effect: {why}"
+        for part, keys in unused.items()
+        for key, why in sorted(keys.items())
+        if options[part][key] != usual["my_corpus_options"].get(part, {}).get(key)
+    ]
+    if PAIRS not in made["datasets"] and options["pairs"] != usual["my_corpus_options"]["pairs"]:
+        lines.append("pairs has no effect: none are made")
+    lines = [f"my_corpus_options.{line}" for line in lines]
+    if options["rerank"] and found["trains"] and not found["reranks"]:
+        lines.append("no row with a cross-encoder (rerank): it needs training questions, and documents for negatives")
+    if given.get("seeds", options["seeds"]) != options["seeds"]:
+        lines.append(f"seeds has no effect: my_corpus_options.seeds is {options['seeds']}")
+    if given["bm25"].get("language", found["language"]) != found["language"]:
+        lines.append(f"bm25.language has no effect: my_corpus_options.language is {options.get('language', 'auto')}")
+    if given["metrics"] != usual["metrics"]:
+        lines.append(f"metrics has no effect: the table has {', '.join(METRICS)}")
+    return lines + ["only has no effect: my_corpus_options.objectives decides the rows"] * ("only" in given)
 
 
 def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Mapping[str, Any]) -> dict[str, Any]:
@@ -214,7 +265,7 @@ def _encoders(options: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     begun = body | {"start": options["start"]}
     encoders = {PUBLISHED: begun | {"objective": "none"}}
     words = ("bert", *(name for name in OPTIONS if name not in ("none", "mlm", "pairs")))
-    for name in options["objectives"] if folder.has_train or folder.pairs else ():
+    for name in options["objectives"]:
         tasks = name.split("-")
         if name == SCRATCH:
             encoders[name] = body | {"objective": "mlm", "budget": "scratch"}
@@ -227,7 +278,7 @@ def _encoders(options: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             )
         elif not _lacks(tasks, folder):
             encoders[name] = begun | {"objective": tasks, "dim": "full", "budget": "pairs"}
-    return encoders
+    return encoders if folder.has_train or folder.pairs else {PUBLISHED: encoders[PUBLISHED]}
 
 
 def _lacks(tasks: list[str], folder: Folder) -> str:

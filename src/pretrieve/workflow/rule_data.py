@@ -12,10 +12,10 @@ from pretrieve.base import paths
 from pretrieve.base.code_folder import code_file
 from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.corpora import readers as corpus_formats
-from pretrieve.finetuning.recipes import WITHOUT_ANSWERS
 from pretrieve.pretraining.presets import resolve
 from pretrieve.raw import hub
 from pretrieve.workflow import figure_inputs as figure_plan
+from pretrieve.workflow.job_options import without_answers
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.scales import articles_of, vocabulary_corpus, vocabulary_of, wants_corpus
 from pretrieve.workflow.stage_code import stage_code
@@ -66,6 +66,7 @@ class DataRules:
         """The code that reads a corpus: that of its own readers only."""
         readers = [part.reader for part in self.plan.corpus_parts(corpus)]
         entries = repr([corpus_formats.READERS[reader] for reader in readers])
+        entries += self.contents_of(self.corpus_raw_files(corpus))
         return stage_code("corpus.py", *corpus_formats.modules_of(readers), entries=entries)
 
     def exclude_argument(self, corpus: str) -> str:
@@ -108,10 +109,17 @@ class DataRules:
         """Name → path as an option: ``train=path dev=path``."""
         return _named(self.plan.dataset_files(dataset).items())
 
+    def contents_of(self, files: Iterable[str]) -> str:
+        """Of files of one's own corpus, what tells their contents from others at the same places, which may be older than the
+        results; of all others ''."""
+        contents = self.config.get("my_corpus_found", {}).get("contents", {})
+        return "".join(contents.get(file, "") for file in files)
+
     def collection_code(self, dataset: str) -> str:
         """The code that reads a collection: that of its own format only."""
         reader = self.reader_of(dataset)
-        return stage_code("collection.py", reader.module, entries=repr(reader))
+        entries = repr(reader) + self.contents_of(self.collection_inputs(dataset))
+        return stage_code("collection.py", reader.module, entries=entries)
 
     def task_code(self, dataset: str) -> str:
         """The code that makes a task: that of its own format only."""
@@ -173,8 +181,7 @@ class DataRules:
 
     def answers_argument(self, dataset: str) -> str:
         """The option that keeps answers out of a data set's negatives, or nothing."""
-        left_out = self.config["datasets"][dataset].get("variant") in WITHOUT_ANSWERS
-        return "--without-answers" if left_out and self.reader_of(dataset).answers else ""
+        return "--without-answers" if without_answers(self.config, dataset) else ""
 
     def candidate_runs(self, dataset: str, sizes: Sequence[str]) -> list[str]:
         """In the rerank setting, the BM25 runs whose hits are ranked; of another data set, none."""

@@ -5,7 +5,8 @@ three. So a scale of ``config.yaml`` may have
 
 * ``corpora``, ``datasets``, ``encoders`` and ``recipes``: each entry is laid over the general entry of its name, key by key;
   ``null`` removes a key or a whole entry. A scale with ``datasets`` has those, and of the general ones only what has a role
-  there or trains retrievers for one: a rule is made for each data set, and reading rules takes time in every job.
+  there or trains retrievers for one, and what a user added: a rule is made for each data set, and reading rules takes time in
+  every job.
 * ``roles`` of one paper, ``PAPER/ROLE: DATASET``, which go before the role's own: SEED-Encoder reads MS MARCO's passages without
   titles, Condenser with them, and scores on the two are not to be compared.
 * ``seeds`` and ``figures``, unless the configuration itself (``--config``) has others.

@@ -23,8 +23,6 @@ class BodyFirstSelection:
     So a passage is a document when its article's first section has a sentence outside it.
     """
 
-    name = "bfs"
-
     def __init__(self, store: TokenStore) -> None:
         first, last = first_section_passages(store)
         self._starts = np.asarray(store.passage_starts)

@@ -17,8 +17,6 @@ class InverseClozeTask:
     it nothing would remain.
     """
 
-    name = "ict"
-
     def __init__(self, store: TokenStore, keep: float = 0.1) -> None:
         self._starts = np.asarray(store.passage_starts)
         self._passages = np.flatnonzero(np.diff(self._starts) >= 2)

@@ -43,8 +43,6 @@ class Pairs:
 class PairSampler(Protocol):
     """A pre-training task that draws positive (query, document) pairs."""
 
-    name: str
-
     @property
     def n_pairs(self) -> int:
         """Number of different pairs there are (the paper's table 1)."""
@@ -81,7 +79,6 @@ class Mixture:
 
     def __init__(self, samplers: Sequence[PairSampler], by: str = "task") -> None:
         self.samplers = list(samplers)
-        self.name = "+".join(sampler.name for sampler in samplers)
         weights = np.array([1.0 if by == "task" else sampler.n_pairs for sampler in samplers])
         self._weights = weights / weights.sum()
 

@@ -14,8 +14,6 @@ from pretrieve.text.token_store import TokenStore
 class WikiLinkPrediction:
     """Query: a random sentence of the first section of page T. Document: a passage of another page with a link to T."""
 
-    name = "wlp"
-
     def __init__(self, store: TokenStore) -> None:
         first, last = first_section_passages(store)
         starts = np.asarray(store.passage_starts)
