@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from demo_settings import with_changes
 from recipe_settings import tuned_ranks
@@ -89,8 +90,8 @@ class Search:
         batch = changes.get("batch", known["batch"])
         steps = (self.steps or known["steps"]) * known["batch"] // batch
         share = changes.get("heads_share", known.get("heads_steps", 0) / known["steps"])
-        changes = {"learning_rate": changes["learning_rate"], "heads_steps": round(share * steps), "steps": steps}
-        changes["batch"] = batch
+        changes = {"learning_rate": changes["learning_rate"], "batch": batch, "steps": steps}
+        changes["heads_steps"] = round(share * steps)
         changed = {f"pretraining.budgets.{budget}": known | changes}
         options = encoder_options(with_changes(self.config, changed), encoder)
         made = make_encoder(options, self.store, SEED, start)
@@ -135,6 +136,8 @@ def continued(search: Search, results: dict, save, bases: dict) -> None:
 
 
 def scratch(search: Search, results: dict, save) -> None:
+    counts = np.bincount(search.store.tokens)
+    save("word frequencies alone", {"value": float(scipy.stats.entropy(counts)), "wall_s": 0})
     for batch, rate in product(search.batches, search.rates):
         name = f"rate {rate:g}, batch {batch}"
         if name not in results:

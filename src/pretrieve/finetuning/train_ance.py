@@ -57,7 +57,7 @@ class FreshNegatives:
     rows:
         (n,) of the task's training queries.
     options:
-        of the recipe: pool (documents searched for); sample (drawn of them); without_answers, unless it is False.
+        of the recipe: pool (documents searched for); sample (drawn of them); without_answers (False unless given).
     seed:
         of the draw.
     key:

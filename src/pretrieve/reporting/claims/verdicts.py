@@ -14,8 +14,8 @@ examples or the original data that the sentence is about are *not testable here*
 **A claim** needs ``share`` of its n measured groups. That at least k are true has p = (n − k + 1) · the k-th smallest p (partial
 conjunction; Benjamini & Heller, *Biometrics* 64, 2008), for it and, with what the contrary needs, against it. The
 smaller of the two, doubled, is the claim's p. Over all claims these are adjusted to a false-discovery rate of 5 % (Benjamini &
-Hochberg 1995). A claim that more of its groups are for than against is not contradicted, whatever it needs. Where one seed was
-trained, no verdict on training is given: the claim *holds*, or *fails*, *for this seed only*.
+Hochberg 1995). A claim with more groups for it than against it is not contradicted. Where one seed was trained,
+no verdict on training is given: the claim *holds*, or *fails*, *for this seed only*.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def judge_claims(claims: Sequence[Claim], measurements: Measurements) -> list[Ve
             one_seed = any(value.one_seed for outcome in found.measured for value in outcome.values)
             words = (HOLDS, FAILS) if one_seed else (SUPPORTED, CONTRADICTED)
             refuted = found.p_for > found.p_against
-            # What more comparisons show than refute holds in part, which is no contradiction.
+            # With more comparisons for it than against it, a claim holds in part.
             if not refuted or found.counts[AGAINST] >= found.counts[FOR]:
                 found = replace(found, verdict=words[refuted])
         verdicts[i] = replace(found, q=q)

@@ -138,5 +138,5 @@ def level_of_steps(
     task: Path, files: ResultFiles, judged: Mapping[str, Mapping[str, int]], metric: str, depth: int
 ) -> float | None:
     """What guessing scores in runs that were kept on the way, of ``depth`` hits: by formula, for they have no metrics file."""
-    documents = files.read(str(task / "stats.json")).get("candidates") if (task / "stats.json").is_file() else None
-    return chance_levels(judged, documents, [metric], depth).get(metric) if documents else None
+    candidates = files.read(str(task / "stats.json")).get("candidates") if (task / "stats.json").is_file() else None
+    return chance_levels(judged, candidates, [metric], depth).get(metric) if candidates else None
