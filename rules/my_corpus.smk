@@ -1,6 +1,5 @@
-# Your own corpus: metrics of all rows → one table with a recommendation → the winner as a directory to search in. The rules
-# before are those of the papers' tables; pretrieve/workflow/my_corpus.py makes the configuration that they work on,
-# my_corpus_rows.py the rows.
+# Your own corpus: metrics of all rows → one table with a recommendation → the winner as a directory to search in. The
+# configuration for these rules and those of the papers' tables is made in pretrieve/workflow/my_corpus.py.
 
 # What programs that search are told, and the table, which knows the rows besides.
 MY_SEARCH = my_corpus_rows.search_request(config, ROOT) if my_corpus.compares(config) else {}

@@ -139,7 +139,12 @@ def test_vocabularies(config) -> None:
             {"start": "c"},
             "encoders.a.corpus: 'wiki' has the vocabulary 'bert.txt', but its start 'c' has 'trained on books'",
         ),
-        ("encoders", "a", {"corpus": "wikki"}, "encoders.a.corpus: 'wikki' is not allowed; allowed: leads, wiki"),
+        (
+            "encoders",
+            "a",
+            {"corpus": "wikki"},
+            "encoders.a.corpus: 'wikki' is not allowed; allowed: books, leads, same, wiki; did you mean 'wiki'?",
+        ),
         (
             "datasets",
             "untitled",
@@ -147,7 +152,12 @@ def test_vocabularies(config) -> None:
             "datasets.untitled.vocabulary: 'same' has the vocabulary 'bert.txt', but 'trainer'",
         ),
         ("datasets", "kept", {"vocabulary": "no"}, "datasets.kept.vocabulary: 'no' is not allowed"),
-        ("datasets", "kept", {"corpus": "no"}, "datasets.kept.corpus: 'no' is not allowed; allowed: leads, wiki"),
+        (
+            "datasets",
+            "kept",
+            {"corpus": "no"},
+            "datasets.kept.corpus: 'no' is not allowed; allowed: books, leads, same",
+        ),
         ("datasets", "kept", {"corpus": "wiki"}, "datasets.kept.corpus: the reader 'x' takes nothing from a corpus"),
     ],
 )

@@ -23,7 +23,7 @@ CELLS = {LARGE: 40, SMALL: 2}
 
 def job(program: str, **options: str) -> Job:
     call = Call(program, {name: words.split() for name, words in options.items()})
-    return Job(call.key, call.key, call, needs=call.needs)
+    return Job(call.key, call.key, call)
 
 
 def jobs_of(*seeds: int) -> list[Job]:

@@ -59,7 +59,7 @@ def metrics(encoder: str, seed: int = 1) -> list[str]:
 
 def jobs_of(*commands: str) -> list[Job]:
     printed = "\n".join(f"Job 7: something\nShell command: {command}\n" for command in commands)
-    return [Job(one.key, group, one, needs=one.needs) for call, group in calls_in(printed) for one in call.by_size()]
+    return [Job(one.key, group, one) for call, group in calls_in(printed) for one in call.by_size()]
 
 
 def test_only_the_calls_that_a_bundle_runs_are_read() -> None:
@@ -146,7 +146,8 @@ def test_what_no_asked_cell_needs_is_left() -> None:
 def test_everything_behind_and_before() -> None:
     jobs = jobs_of(pretrain("base"), pretrain("a", 1, "base"), finetune("a"), retrieve("a"))
     last = jobs[-1]
-    assert [job.call.program for job in behind(last, makers(jobs))] == ["pretrain", "pretrain", "finetune"]
+    chain = behind(last, makers(jobs))
+    assert [job.call.program for job in chain] == ["pretrain", "pretrain", "finetune", "retrieve"]
     assert len(dependents([f"{ROOT}/encoders/base/seed1"], jobs)) == len(jobs) - 1
     assert len(dependents([f"{ROOT}/tasks/questions"], jobs)) == 4
     assert Job.from_json(json.loads(json.dumps(last.as_json()))) == last

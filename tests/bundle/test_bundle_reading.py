@@ -90,11 +90,12 @@ def test_a_copy_is_for_its_jobs(store: TokenStore, tmp_path: Path) -> None:
 
 
 def test_jobs_of_one_store_are_put_together(store: TokenStore) -> None:
-    one, other = ({"options": options_of(case), "seed": 1} for case in ("mlm", "pairs"))
+    options = options_of("mlm")
+    one, other = (job(each, store.directory) for each in (options, options_of("pairs")))
     both = tokens_read(store.directory, [one, other])
     assert np.array_equal(both, tokens_read(store.directory, [one]) | tokens_read(store.directory, [other]))
-    unbudgeted = {key: value for key, value in one["options"].items() if key != "budget"}
-    untrained = one | {"options": unbudgeted | {"objective": {"name": "none"}}}
+    unbudgeted = {key: value for key, value in options.items() if key != "budget"}
+    untrained = job(unbudgeted | {"objective": {"name": "none"}}, store.directory)
     assert not tokens_read(store.directory, [untrained]).any()
 
 

@@ -25,7 +25,7 @@ HOW = runner.How("fp32", 1, float("inf"), 60.0, {"processes": "2"})
 
 def job(name: str, program: str, **options: str) -> Job:
     call = Call(program, {key: words.split() for key, words in options.items()})
-    return Job(name, "", call, needs=call.needs)
+    return Job(name, "", call)
 
 
 JOBS = [

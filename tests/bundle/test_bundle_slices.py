@@ -78,12 +78,13 @@ def test_an_alarm_ends_a_block_and_is_put_back() -> None:
     assert signal.getsignal(signal.SIGALRM) is before
 
 
-def test_a_run_that_stays_leaves_its_scores(tmp_path: Path) -> None:
+def test_a_run_that_stays_leaves_its_scores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names = ("runs/s.trec.gz", "runs/s.cost.json", "metrics/s.json", "negatives/s.jsonl.gz")
     for name in names:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     makes = {"runs": ["runs/s.trec.gz"], "outputs": ["metrics/s.json"], "negatives": ["negatives/s.jsonl.gz"]}
     job = Job("", "", Call("retrieve", makes))
-    assert set(files_of(job, tmp_path)) == set(names)
-    assert set(files_of(job, tmp_path, ["runs/s.trec.gz", "negatives/s.jsonl.gz"])) == set(names[1:3])
+    assert set(files_of(job)) == set(names)
+    assert set(files_of(job, ["runs/s.trec.gz", "negatives/s.jsonl.gz"])) == set(names[1:3])

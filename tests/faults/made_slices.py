@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,9 +53,10 @@ def make_slice(there: Path, jobs: list[Job], **about: Any) -> Path:
     bundle = {"bundle": "0123456789ab", "scale": "demo", "tables": [], "config": [], "files": [METRICS], "data": {}}
     bundle["groups"] = {one.group: [one.id] for one in jobs}
     records = {one.id: {"seconds": 1.0, "started": "2026-01-01T00:00:00+00:00"} for one in jobs}
-    folder = write_slice(jobs, records, there, there / "out", {"bundle": bundle | about, "machine": {"device": "CPU"}})
+    with chdir(there):
+        folder = write_slice(jobs, records, Path("out"), {"bundle": bundle | about, "machine": {"device": "CPU"}})
     assert folder is not None
-    return folder
+    return there / folder
 
 
 def changed(folder: Path, change: Callable[[dict[str, Any]], None], again: bool = True) -> None:

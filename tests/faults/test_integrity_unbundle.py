@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import tarfile
-from contextlib import suppress
+from contextlib import chdir, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -185,7 +185,8 @@ def test_the_runner_counts_its_own_slices_beside_copies_and_other_manifests(ther
     (out / "manifest.json").write_text("{}")  # a bundle's, where --out is the bundle's folder
     assert packed_jobs(out) == {job.id for job in jobs}
     records = {job.id: {"seconds": 1.0} for job in jobs}
-    assert write_slice(jobs, records, there.parents[1], out, {}).name == "slice-002"
+    with chdir(there.parents[1]):
+        assert write_slice(jobs, records, out, {}).name == "slice-002"
 
 
 @pytest.mark.parametrize("what", ["part", "member", "index"])

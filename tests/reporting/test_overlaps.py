@@ -13,7 +13,7 @@ import pytest
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.reporting.tables.filling import fill_table
-from pretrieve.reporting.tables.legend import overlap_lines, overlap_sentence, scored_datasets
+from pretrieve.reporting.tables.legend import overlap_lines, overlap_sentence, overlaps_of
 from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_html, to_markdown
 
@@ -46,15 +46,22 @@ def test_in_markdown_html_and_manifest(table, setting) -> None:
     assert make_manifest(table, lines, setting, "hash")["overlap"] == {}
 
 
-def test_counts_of_data_name_none(table, setting) -> None:
-    counts = [line for line in fill_table(table, setting) if line.system == "statistics"]
-    assert counts and scored_datasets(counts) == []
+@pytest.fixture
+def measured(setting):
+    place = "results/demo/overlap/wiki/questions/stats.json"
+    write_json(place, NUMBERS)
+    return replace(setting, overlaps={"questions": place})
 
 
-def test_only_what_was_measured_is_named(table, setting) -> None:
-    lines = [line for line in fill_table(table, setting) if line.dataset == "questions"]
-    assert scored_datasets(lines) == ["questions"]
-    assert scored_datasets([line._replace(measured="", status="failed") for line in lines]) == []
+def test_counts_of_data_name_none(table, measured) -> None:
+    counts = [line for line in fill_table(table, measured) if line.system == "statistics"]
+    assert counts and overlaps_of(counts, measured) == {}
+
+
+def test_only_what_was_measured_is_named(table, measured) -> None:
+    lines = [line for line in fill_table(table, measured) if line.dataset == "questions"]
+    assert overlaps_of(lines, measured) == {"questions": NUMBERS}
+    assert overlaps_of([line._replace(measured="", status="failed") for line in lines], measured) == {}
 
 
 def test_a_missing_file(table, setting) -> None:

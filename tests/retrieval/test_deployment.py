@@ -3,14 +3,17 @@
 Seen to fail when: a hybrid is fused with the weights exchanged; a hybrid fuses no more hits than are shown; vectors are added in
 another order than the documents (of blocks side by side, too); titles are left out of BM25's texts; a block of documents.parquet
 is counted from its first row; ``search.json`` is written although a part is missing; an earlier directory is removed before the
-new one is whole.
+new one is whole; folders of a copied model stay read-only; a snippet is cut at the only blank of a Chinese text.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +167,33 @@ def test_a_model_that_cannot_be_used_is_found_before_the_documents_are_read(mode
     assert len(list(documents)) == 1 and not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root writes anywhere")
+def test_a_model_and_an_earlier_index_that_cannot_be_written(model: Path, corpus: Path, tmp_path: Path) -> None:
+    closed = shutil.copytree(model, tmp_path / "closed")
+    for folder in (*filter(Path.is_dir, closed.rglob("*")), closed):
+        folder.chmod(0o555)
+    # root writes anywhere, unless it gives that up
+    words = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
+    words += [sys.executable, "-m", "pretrieve", "index", "--documents", corpus, "--model", closed, "--kind", "dense"]
+    for _ in range(2):
+        subprocess.run([*map(str, words), "--out", str(tmp_path / "index")], check=True)
+        assert {path.name for path in tmp_path.iterdir()} >= {"closed", "index"}
+        (tmp_path / "index").chmod(0o555)
+
+
+def test_a_link_leads_to_the_index(tmp_path: Path, monkeypatch) -> None:
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "an anchor"}\n', encoding="utf-8")
+    (tmp_path / "large").mkdir()
+    (tmp_path / "link").symlink_to("large")
+    for _ in range(2):
+        run_command(index_command, "--documents", tmp_path / "corpus.jsonl", "--out", tmp_path / "link")
+        assert len(pretrieve.load_index(tmp_path / "large")) == 1 and (tmp_path / "link").is_symlink()
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    run_command(index_command, "--documents", tmp_path / "corpus.jsonl", "--out", ".")
+    assert {path.name for path in tmp_path.iterdir()} == {"corpus.jsonl", "here", "large", "link"}
+
+
 def test_a_plain_model_is_refused(model: Path, tmp_path: Path) -> None:
     """Nothing there says whether its vector is the first state or the mean."""
     plain = shutil.copytree(model, tmp_path / "plain")
@@ -174,6 +204,8 @@ def test_a_plain_model_is_refused(model: Path, tmp_path: Path) -> None:
             DataError, match=f"{name}: {said}; expected a directory of sentence-transformers: .pretrieve"
         ):
             pretrieve.index_documents(tmp_path / "index", documents, tmp_path / name)
+        with pytest.raises(DataError, match=f"{name}: {said}"):  # its settings are what BM25 would take
+            pretrieve.index_documents(tmp_path / "index", documents, tmp_path / name, "bm25")
     assert len(list(documents)) == 1 and not (tmp_path / "index").exists()
 
 
@@ -186,6 +218,7 @@ def test_a_plain_model_is_refused(model: Path, tmp_path: Path) -> None:
         (("b", "c"), r"documents\[1\]: \('b', 'c'\); expected \(id, title, text\)"),
         ("bcd", r"documents\[1\]: 'bcd'; expected \(id, title, text\)"),
         (("", "", "b"), r"documents\[1\]: .*an id that is not ''"),
+        (("b" * 32_767, "", "b"), r"documents\[1\]: its id has 32,767 bytes; expected at most 32,766"),
     ],
 )
 def test_what_is_no_document_is_refused(document, said: str, tmp_path: Path) -> None:
@@ -206,6 +239,7 @@ def test_what_is_no_question_is_refused(hybrid: Path) -> None:
             lambda: pretrieve.bm25({"a": "boat"}, ["boat"]),
         ),
         (DataError, r"query ids\[0\]: 1 is int", lambda: pretrieve.bm25({"a": "boat"}, {1: "boat"})),
+        (DataError, "id has 32,768 bytes; expected at most 32,766", lambda: pretrieve.bm25({"ä" * 16_384: "boat"}, {})),
         (ConfigError, "one text, 'boat'; expected a list of questions", lambda: index.rank("boat")),
         (ConfigError, "1 ids for 2 questions; expected one for each", lambda: index.rank(["a", "b"], ids=["x"])),
     ]:
@@ -527,3 +561,10 @@ def test_what_a_terminal_is_shown() -> None:
     )
     assert snippet(long, "zebra", 40) == "The sea is deep. The sea is deep. The …"
     assert snippet("short", "zebra") == "short" and snippet("", "zebra") == ""
+    # Without blanks, or with one that is far from where a text is cut.
+    assert snippet("锚 " + "海" * 300, "锚", 80) == "锚 " + "海" * 78 + " …"
+    assert snippet("锚 " + "海" * 300 + "。anchor。" + "海" * 300, "anchor", 80) == (
+        "… " + "海" * 9 + "。anchor。" + "海" * 63 + " …"
+    )
+    for text in ("می\u200cروم", "👩\u200d🚀"):
+        assert snippet(text, "") == text

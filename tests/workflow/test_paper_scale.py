@@ -260,8 +260,8 @@ def test_a_rehearsal_is_small_and_stands_apart(plan, rehearsal) -> None:
         for dataset in rehearsal.tasks:
             made = recipe_options(rehearsal.config, name, dataset)
             assert made["batch"] <= BATCH and made["steps"] <= STEPS and made.get("group", 1) <= 2
-    assert all(start.startswith("hub:rehearsal/") for start in rehearsal.hub_starts())
-    assert len(rehearsal.hub_starts()) == len(plan.hub_starts()) == 5
+    assert all(start.startswith("hub:rehearsal/") for start in rehearsal.checkpoints.values())
+    assert len(rehearsal.checkpoints) == len(plan.checkpoints) == 5
     assert all(file.startswith(f"{FOLDER}/") for file in rehearsal.table_sources("condenser", "table5"))
     assert rehearsal.setting()["scale"] == "paper-rehearsal", "its numbers are compared with nothing"
     assert rehearsed(rehearsal.config) == rehearsal.config and rehearsed(plan.config) is plan.config

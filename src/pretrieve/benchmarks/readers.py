@@ -3,11 +3,10 @@
 A format is one module, and one entry of :data:`READERS`; the module is imported when a data set is read
 (:mod:`pretrieve.benchmarks.reading`). Standard library only, for every call of Snakemake reads this file. Where counts come from:
 
-* STS-B: the benchmark's readme (8,628 pairs, 5,749 / 1,500 / 1,379).
-* GLUE: Hugging Face's copy (huggingface/datasets, datasets/glue/README.md), read from the same files by rules that this
-  project shares, of QQP without its broken records.
-* MIND: paper ``seed_encoder``, table 7, for the large set; for the small one no publication states them, users of its
-  files do, in agreement.
+* STS-B: the benchmark's readme.
+* GLUE: Hugging Face's copy (huggingface/datasets, datasets/glue/README.md), of QQP without its broken records.
+* MIND: paper ``seed_encoder``, table 7, for the large set; for the small one, which no publication counts, its users in
+  agreement.
 * Section triplets: Reimers & Gurevych 2019 §4.4 for the test set, the data set card of
   huggingface.co/datasets/sentence-transformers/wikipedia-sections for the others.
 """
@@ -86,19 +85,13 @@ def _glue(
     task: str, archive: str, counts: Mapping[str, int], licence: str, dev: str = "dev.tsv", **more: Any
 ) -> Reader:
     files = {"train": "train.tsv", "dev": dev, **more.pop("files", {})}
-    about = {"files": files, "counts": counts, "licence": licence, "url": f"{_GLUE}/{archive}"}
-    fixed = {"task": task}
-    read = f"{_OFFICIAL}.glue:build_glue"
-    return Reader(read, "classification", keys=("counts",), allowed=_SHARES, fixed=fixed, **about, **more)
+    about = {"files": files, "fixed": {"task": task}, "counts": counts, "licence": licence, "url": f"{_GLUE}/{archive}"}
+    return Reader(f"{_OFFICIAL}.glue:build_glue", "classification", keys=("counts",), allowed=_SHARES, **about, **more)
 
 
 def _mind(size: str, counts: Mapping[str, int]) -> Reader:
-    files = {
-        "train": f"MIND{size}_train/behaviors.tsv",
-        "train_news": f"MIND{size}_train/news.tsv",
-        "dev": f"MIND{size}_dev/behaviors.tsv",
-        "dev_news": f"MIND{size}_dev/news.tsv",
-    }
+    kinds = (("", "behaviors"), ("_news", "news"))
+    files = {f"{name}{end}": f"MIND{size}_{name}/{kind}.tsv" for name in ("train", "dev") for end, kind in kinds}
     return Reader(
         f"{_OFFICIAL}.mind:build_mind",
         "clicks",
@@ -127,6 +120,14 @@ def _msmarco(read: str, first: str, *more: str, **allowed: OneOf | Between) -> R
     )
 
 
+def _pairs(read: str, **allowed: Between) -> Reader:
+    """Training pairs of a corpus without training questions: sentences and their documents, or two crops of one document."""
+    allowed = {"pairs": Between(10, 10**9, whole=True), **allowed, "seed": Between(0, 2**31 - 1, whole=True)}
+    licence = "of the corpus: see its source"
+    read = f"{_MADE}.corpus_pairs:{read}"
+    return Reader(read, collection=True, files=_names("corpus"), allowed=allowed, licence=licence)
+
+
 def _examples(kind: str, read: str, **least: int) -> Reader:
     """Examples that are made of the corpus; least: the options, which are numbers, and the smallest of each."""
     allowed = {name: Between(number, 10**6, whole=True) for name, number in least.items()}
@@ -134,6 +135,7 @@ def _examples(kind: str, read: str, **least: int) -> Reader:
 
 
 _MNLI = "of the sources of MultiNLI, mostly the OANC's; see the corpus"
+_WITH_TEST = {"files": {"test": "test-labeled.tsv"}, "optional": ("test",)}
 READERS: dict[str, Reader] = {
     # Questions and passages
     "squad": Reader(
@@ -172,11 +174,7 @@ READERS: dict[str, Reader] = {
         collection=True,
         files=_names("corpus", "queries", *_SPLITS),
         optional=_SPLITS,
-        allowed={
-            "name": OneOf(tuple(SETS)),
-            "below_zero": OneOf(("error", "leave-out")),
-            "test_share": Between(0, 1),
-        },
+        allowed={"name": OneOf(tuple(SETS)), "below_zero": OneOf(("error", "leave-out")), "test_share": Between(0, 1)},
         licence="of each set: see its publisher",
         url="https://github.com/beir-cellar/beir",
     ),
@@ -190,10 +188,8 @@ READERS: dict[str, Reader] = {
         files=_names("passages", *_SPLITS),
         optional=("passages", *_SPLITS),
         negatives="train",
-        allowed={
-            "negatives": OneOf(("hard", "all", "none")),
-            **dict.fromkeys(("strip_quotes", "regular_expressions", "official"), FLAG),
-        },
+        allowed={"negatives": OneOf(("hard", "all", "none"))}
+        | dict.fromkeys(("strip_quotes", "regular_expressions", "official"), FLAG),
         licence="passages CC BY-SA 3.0 (Wikipedia); questions: of each set, see its publisher",
         url="https://github.com/facebookresearch/DPR",
     ),
@@ -208,26 +204,8 @@ READERS: dict[str, Reader] = {
         allowed={"words": COUNT, "regular_expressions": FLAG, "share": Between(1e-6, 1)},
         licence="of the corpus and of the questions: see their sources",
     ),
-    # Training pairs of a corpus without training questions: sentences, and the documents they were taken from.
-    "inverse-cloze": Reader(
-        f"{_MADE}.corpus_pairs:read_inverse_cloze",
-        collection=True,
-        files=_names("corpus"),
-        allowed={
-            "pairs": Between(10, 10**9, whole=True),
-            "keep": Between(0, 1),
-            "seed": Between(0, 2**31 - 1, whole=True),
-        },
-        licence="of the corpus: see its source",
-    ),
-    # The same of a corpus without sentences: two crops of one document.
-    "random-crops": Reader(
-        f"{_MADE}.corpus_pairs:read_random_crops",
-        collection=True,
-        files=_names("corpus"),
-        allowed={"pairs": Between(10, 10**9, whole=True), "seed": Between(0, 2**31 - 1, whole=True)},
-        licence="of the corpus: see its source",
-    ),
+    "inverse-cloze": _pairs("read_inverse_cloze", keep=Between(0, 1)),
+    "random-crops": _pairs("read_random_crops"),
     # Examples, made of a corpus or of questions
     "structure-sts": _examples("regression", "structure_sts:build_structure_sts"),
     "section-triplets": _examples("triplet", "section_triplets:build_section_triplets", per_article=1),
@@ -249,14 +227,7 @@ READERS: dict[str, Reader] = {
     "mnli-mismatched": _glue("mnli", "MNLI.zip", {"train": 392_702, "dev": 9_832}, _MNLI, "dev_mismatched.tsv"),
     "qqp": _glue("qqp", "QQP-clean.zip", {"train": 363_846, "dev": 40_430}, "Quora's terms: not commercial"),
     "qnli": _glue("qnli", "QNLIv2.zip", {"train": 104_743, "dev": 5_463}, "CC BY-SA 4.0, as SQuAD"),
-    "sst-2": _glue(
-        "sst-2",
-        "SST-2.zip",
-        {"train": 67_349, "dev": 872, "test": 1_821},
-        "not stated",
-        files={"test": "test-labeled.tsv"},
-        optional=("test",),
-    ),
+    "sst-2": _glue("sst-2", "SST-2.zip", {"train": 67_349, "dev": 872, "test": 1_821}, "not stated", **_WITH_TEST),
     "mind-large": _mind("large", {"train": 2_232_748, "train_news": 101_527, "dev": 376_471, "dev_news": 72_023}),
     "mind-small": _mind("small", {"train": 156_965, "train_news": 51_282, "dev": 73_152, "dev_news": 42_416}),
     "wiki-sections": Reader(

@@ -1,17 +1,11 @@
 """Reading a data set: the function of its format is called with those of the following that it has parameters for.
 
-====================================  ==============================================================================
-a task (:func:`build_task`)           ``files`` (name → path), or each file by its name; ``corpus``, the directory of the
-                                      corpus that it is made of or searched in; ``target``
-                                      (:class:`~pretrieve.tasks.splits.Target`); ``warnings``, which are printed at the
-                                      end; the data set's keys and options.
-                                      It writes ``out`` (:mod:`pretrieve.tasks`) and returns its statistics
-of official files, also               ``job``, with all but the files
-                                      (:class:`~pretrieve.benchmarks.official.example_reading.Job`)
-a collection                          files and a :class:`~pretrieve.tasks.collection.CollectionWriter`, then its options.
-(:func:`build_collection`)            It says in ``writer.variant`` what it did to the texts, and in ``writer.expected``
-                                      which counts the publisher states
-====================================  ==============================================================================
+* A task (:func:`build_task`): ``files`` (name → path), or each file by its name; ``corpus``, the directory of the corpus that it
+  is made of or searched in; ``target`` (:class:`~pretrieve.tasks.splits.Target`); ``warnings``, which are printed at the end; the
+  data set's keys and options; of official files ``job``, with all but the files
+  (:class:`~pretrieve.benchmarks.official.example_reading.Job`). It writes ``out`` and returns its statistics.
+* A collection (:func:`build_collection`): files and a :class:`~pretrieve.tasks.collection.CollectionWriter`, then its options. It
+  says in ``writer.variant`` what it did to the texts, and in ``writer.expected`` which counts the publisher states.
 """
 
 from __future__ import annotations
@@ -41,10 +35,7 @@ def build_task(
     options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write the task of a reader of the list (or ``collection``) and return its statistics; what was odd is summed up on standard
-    error.
-
-    files: name in the format → path; corpus: directory of the corpus, or None; options: of the data set
-    (:func:`~pretrieve.benchmarks.readers.options_of`).
+    error. files: name in the format → path; options: :func:`~pretrieve.benchmarks.readers.options_of` the data set.
 
     Raises ConfigError for a name or value that is not allowed, or a size that cannot be drawn, and DataError for a file that
     is damaged, in another format, or has another number of records.

@@ -1,7 +1,5 @@
 """Pack what some tables still need for a machine with a GPU and without a network (docs/gpu-bundle.md)."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Judge the papers' claims by what was measured: claims.csv, claims.groups.csv and claims.md."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Compare a fresh run with the published one, cell by cell, and with the papers; exit 1 where a cell differs."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

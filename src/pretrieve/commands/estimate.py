@@ -62,7 +62,6 @@ def measured(plan: Plan, core: bool = False) -> Rates:
 
 
 def has_gpu() -> bool:
-    """Whether this machine has a GPU that can be measured."""
     import torch
 
     return torch.cuda.is_available()
@@ -84,14 +83,12 @@ def machines_of(arguments: argparse.Namespace, plan: Plan) -> report.Machines:
         given = arguments.gpu is not None or not has_gpu()
         gpu = assumed_gpu(arguments.gpu or USUAL_GPU, known["cpu"], arguments.mfu) if given else measured(plan)
     cores = arguments.cores or (CORES_OF_A_GPU * arguments.gpus if arguments.gpus else usable_cores())
-    needs = report.needs_of(plan.config)
-    return report.Machines(
-        known["cpu"], gpu if arguments.gpus else None, arguments.gpus, cores, needs, arguments.gpus_per_job
-    )
+    gpu, needs = gpu if arguments.gpus else None, report.needs_of(plan.config)
+    return report.Machines(known["cpu"], gpu, arguments.gpus, cores, needs, arguments.gpus_per_job)
 
 
 def in_place(plan: Plan, mirror: Path | None, sources: Mapping[str, Source]) -> Callable[[str], bool]:
-    """Whether a source needs no download: it is in place, in the mirror folder or in a Python package; by name and size alone."""
+    """Whether a source needs no download, by name and size alone."""
 
     @cache
     def is_there(name: str) -> bool:
@@ -112,8 +109,7 @@ def main(arguments: argparse.Namespace) -> None:
     if arguments.gpus is None:
         arguments.gpus = PAPER_GPUS if column_of(plan.config) == "paper" else 0
     graph = Graph(plan)
-    tables = arguments.tables or list(plan.config["tables"])
-    targets = {name: graph.table(name) for name in tables}
+    targets = {name: graph.table(name) for name in arguments.tables or plan.config["tables"]}
     if arguments.measure:
         rates = measured(plan)
         rates.write(arguments.measure)
@@ -126,7 +122,6 @@ def main(arguments: argparse.Namespace) -> None:
         print("\n".join(count_lines(sizes)))
         return
     machines = machines_of(arguments, plan)
-    on_gpu = machines.gpu is not None
     is_there = in_place(plan, mirror_folder(plan.config), sources)
     estimate = report.Estimate(Workload(graph, sizes, *machines.budgets), machines, is_there)
     if arguments.compare:
@@ -136,7 +131,7 @@ def main(arguments: argparse.Namespace) -> None:
     wanted_jobs = list(targets.values()) if arguments.tables else graph.everything()
     total = estimate.line("total, shared stages once", wanted_jobs)
     said = report.assumptions(machines, sizes)
-    where = f"{machines.gpus} GPUs" if on_gpu else f"{machines.cores} cores, no GPU"
+    where = f"{machines.cores} cores, no GPU" if machines.gpu is None else f"{machines.gpus} GPUs"
     print(f"Scale {arguments.scale}, seeds {', '.join(map(str, plan.seeds))}, {where}")
     print(report.table_of(lines, total))
     print("\nLongest jobs:")

@@ -1,7 +1,5 @@
 """Evaluate runs on the test queries of their training-set sizes and write one metrics JSON for each run."""
 
-from __future__ import annotations
-
 import argparse
 
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx

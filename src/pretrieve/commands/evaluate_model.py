@@ -1,7 +1,5 @@
 """Measure a sentence-transformers directory with mteb, on tasks by name and on folders in BEIR's layout."""
 
-from __future__ import annotations
-
 import argparse
 import os
 from dataclasses import asdict

@@ -31,17 +31,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    if options.out.resolve() in options.documents.resolve().parents:  # the earlier index is removed as a whole
+    out = options.out.resolve()  # of a folder that is replaced, '.' is the old one
+    if out in options.documents.resolve().parents:  # the earlier index is removed as a whole
         raise ConfigError(
             f"--out {options.out}: {options.documents} is in it and would be removed; give a new directory."
         )
     warnings = Warnings()
     documents = _documents(options.documents, warnings)
     more = (options.model, options.kind, options.language, options.threads, options.precision)
-    settings = index_documents(options.out, documents, *more)
+    settings = index_documents(out, documents, *more)
     if warnings.counts:
         print(warnings.summary())
-    print(f"{len(load_index(options.out)):,} documents, searched by {settings.said} -> {options.out}")
+    print(f"{len(load_index(out)):,} documents, searched by {settings.said} -> {options.out}")
 
 
 def _documents(path: Path, warnings: Warnings) -> Iterator[tuple[str, str, str]]:

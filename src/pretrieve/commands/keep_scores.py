@@ -1,7 +1,5 @@
 """Pack the scores of finished systems, to join them with other seeds elsewhere (docs/clusters.md#joining-seeds)."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

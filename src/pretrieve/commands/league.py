@@ -1,7 +1,5 @@
 """Compare a run's encoders: league.csv, league.pairs.csv, and order.csv with the papers' order beside ours."""
 
-from __future__ import annotations
-
 import argparse
 
 from pretrieve.base import paths

@@ -1,7 +1,5 @@
 """A small data set in BEIR's layout, made of the demo's questions and corpus: to try a comparison on one's own corpus."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 It measures this machine for half a minute, prints the plan, and writes it as a file for snakemake --configfile.
 """
 
-from __future__ import annotations
-
 import argparse
 from functools import cache, partial
 from pathlib import Path

@@ -4,8 +4,6 @@ They are copied to results/published, and docs/results.md (of another scale: res
 shows one claim of each paper.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 from pathlib import Path
@@ -26,16 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
     parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
-    parser.add_argument(
-        "--readme",
-        action=argparse.BooleanOptionalAction,
-        help="show this run in README.md, or not (default: only the demo)",
-    )
-    parser.add_argument(
-        "--again",
-        action="store_true",
-        help="publish nothing: only write the pages about the newest publication of this scale again",
-    )
+    readme = "show this run in README.md, or not (default: only the demo)"
+    parser.add_argument("--readme", action=argparse.BooleanOptionalAction, help=readme)
+    again = "publish nothing: only write the pages about the newest publication of this scale again"
+    parser.add_argument("--again", action="store_true", help=again)
 
 
 def main(options: argparse.Namespace) -> None:
@@ -45,16 +37,9 @@ def main(options: argparse.Namespace) -> None:
     if options.again:
         print(f"pages of {publish_again(options.repository, options.scale, claims)} are written again.")
         return
-    figures = options.figures
+    tables, figures = options.tables or configured(config, "tables"), options.figures
     if figures is None:
         figures = at_scale({**config, "scale": options.scale}).get("figures", [])
-    target = publish(
-        Path("results", options.scale),
-        options.tables or configured(config, "tables"),
-        config,
-        options.repository,
-        options.date.isoformat(),
-        figures,
-        claims,
-    )
+    results, date = Path("results", options.scale), options.date.isoformat()
+    target = publish(results, tables, config, options.repository, date, figures, claims)
     print(f"published to {target}. `git status` shows the pages that were written. All of it is yours to commit.")

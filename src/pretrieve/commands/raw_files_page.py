@@ -52,10 +52,7 @@ def _place(folder: str, origin: str, some: list[Source]) -> str:
 
 
 def with_table(page: str, table: str) -> str:
-    """The page with ``table`` between its two marks.
-
-    Raises DataError when the marks are not there.
-    """
+    """The page with ``table`` between its two marks. Raises DataError when the marks are not there."""
     head, begin, rest = page.partition(BEGIN)
     _, end, tail = rest.partition(END)
     if not begin or not end:

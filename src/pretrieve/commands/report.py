@@ -1,7 +1,5 @@
 """Write the report of a run: one HTML file with tables, figures, claims, learning curves, choices, commands and cost."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

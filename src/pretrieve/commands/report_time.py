@@ -1,7 +1,5 @@
 """Print where the time of a run went: jobs, wall and processor seconds, memory and share of every rule."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Search the documents of a deployed directory: print the best ones, or write a run or JSON lines for a file of questions."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
@@ -125,6 +123,8 @@ def _page(question: str, hits: Sequence[Hit]) -> str:
 
 #: Shorter words are in every text.
 _SHORTEST = 4
+#: Not printable to Python, and a part of words of Persian or Hindi, and of emoji: ZERO WIDTH NON-JOINER and JOINER.
+_JOINERS = "\u200c\u200d"
 
 
 def on_one_line(text: str) -> str:
@@ -133,7 +133,7 @@ def on_one_line(text: str) -> str:
     >>> on_one_line("a\\x1b[2Jboat\\nfloats")
     'a [2Jboat floats'
     """
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return " ".join("".join(sign if sign.isprintable() or sign in _JOINERS else " " for sign in text).split())
 
 
 def snippet(text: str, question: str, length: int = 200) -> str:
@@ -159,8 +159,12 @@ def snippet(text: str, question: str, length: int = 200) -> str:
         if not within[word]:
             del within[word]
     begin = max(0, min(best - length // 8, len(line) - length))
-    begin = line.rfind(" ", 0, begin) + 1 if begin else 0
+    # Cut at a blank that is near; where there is none, as in Chinese or Thai, between any two characters.
+    near = length // 4
+    start = max(0, begin - near)
+    begin = line.rfind(" ", start, begin) + 1 or (begin if start else 0)
     shown = line[begin : begin + length]
     if begin + length < len(line):
-        shown = shown.rpartition(" ")[0] + " …"
+        end = shown.rfind(" ", length - near)
+        shown = (shown[:end] if end > 0 else shown) + " …"
     return f"… {shown}" if begin else shown

@@ -1,7 +1,5 @@
 """Print for every table how many of its cells are measured, quoted, not run and failed."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Take scores that keep-scores packed elsewhere, so that Snakemake takes them as made (docs/clusters.md#joining-seeds)."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

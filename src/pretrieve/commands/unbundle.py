@@ -1,7 +1,5 @@
 """Take home what a bundle's runner made, so that Snakemake takes it as done (docs/gpu-bundle.md)."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -62,10 +62,7 @@ def table_starts(plan: Plan, table: str) -> list[str]:
 def survey(
     names: Iterable[str], sources: Mapping[str, Source], mirror: Path | None, folder: Path = SOURCES
 ) -> list[Wanted]:
-    """The state of each file, and of the archives that must come for them: an archive comes before its members.
-
-    A file in place is read and checked; one in the mirror is checked when it is copied.
-    """
+    """The state of each file, and of the archives that must come for them, before their members. A file in place is checked."""
     found: dict[str, Wanted] = {}
 
     def look(name: str) -> Wanted:
@@ -120,21 +117,17 @@ def report(wanted: Iterable[Wanted]) -> str:
 
 
 def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
-    """Check that everything is available, and that there is room for what must be fetched.
-
-    Raises DataError, before anything is fetched.
-    """
+    """Check that everything is available, and that there is room for what must be fetched. Raises DataError, before anything is
+    fetched."""
     wanted = list(wanted)
-    missing = [one.source.file for one in wanted if one.state == "missing"]
-    if missing:
+    if missing := [one.source.file for one in wanted if one.state == "missing"]:
         raise DataError(
             f"{len(missing)} file{'s' if len(missing) > 1 else ''} not available: {', '.join(missing)}; put them into a "
             f"mirror folder: make fetch … MIRROR=DIR."
         )
     coming = sum(one.bytes for one in wanted if one.state != "there")
     place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    free = shutil.disk_usage(place).free
-    if coming > free:
+    if coming > (free := shutil.disk_usage(place).free):
         raise DataError(f"{folder}: {coming / GB:.1f} GB to fetch, but {free / GB:.1f} GB are free; make room.")
 
 
@@ -143,7 +136,5 @@ def checkpoint_state(start: str, mirror: Path | None) -> str:
     place = Path(hub.place_of(start))
     if (place / hub.ORIGIN).is_file():
         return "in place"
-    name = start.removeprefix("hub:")
-    return (
-        "from the mirror folder" if mirror and (mirror / "hub" / name).is_dir() else "to download from huggingface.co"
-    )
+    mirrored = mirror and (mirror / "hub" / start.removeprefix("hub:")).is_dir()
+    return "from the mirror folder" if mirrored else "to download from huggingface.co"

@@ -9,12 +9,9 @@ that are read beside them, of the runs that a table shows texts of, and of ``sco
   code makes it and the ``cpu`` that made it
 * ``data``: place → file → SHA-256 of what the jobs read
 
-Models, other runs and embeddings stay behind, so figures that measure models need these where they are drawn.
-
-A score is taken only where the same would be made here: calls (:attr:`pretrieve.operations.bundle.jobs.Call.key`: all options,
-with the seed) and code behind it are those of this checkout and configuration, and so are the data, which are made first. Which
-jobs there are, Snakemake says. Then tables join its seed with those that are trained here, and Snakemake takes it as made.
-Which paths are written follows from the plan here; of the archive come contents alone.
+A score is taken only where the same would be made here: calls (:attr:`pretrieve.operations.bundle.jobs.Call.key`), code and data
+behind it are those of this checkout and configuration. Which paths are written follows from the plan here; of the archive come
+contents alone.
 """
 
 from __future__ import annotations
@@ -24,7 +21,6 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -39,7 +35,6 @@ from pretrieve.operations.bundle.contents import (
     build,
     data_files,
     data_places,
-    hashes,
     needed_runs,
     parts_of_mean,
     remaining,
@@ -73,7 +68,7 @@ def scored(asked: Asked, plan: Plan) -> set[str]:
 def chains(files: Iterable[str], jobs: Iterable[Job]) -> Chains:
     """Of metrics files; jobs: those that make them and all that are behind them, with others or without."""
     made_by = makers(jobs)
-    return {file: [*behind(made_by[file], made_by), made_by[file]] for file in sorted(files)}
+    return {file: behind(made_by[file], made_by) for file in sorted(files)}
 
 
 def apart(files: Iterable[str], jobs: Sequence[Job]) -> list[list[str]]:
@@ -115,20 +110,17 @@ def records(file: str, jobs: Sequence[Job], runs: Iterable[str]) -> list[str]:
 
 
 def data_hashes(places: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Place → file → SHA-256, of what jobs read; what it cost is no part of it.
-
-    Raises DataError when there is nothing at a place.
-    """
+    """Place → file → SHA-256, of what jobs read; what it cost is no part of it. Raises DataError when there is nothing at a
+    place."""
     return {
-        place: hashes(file for name, file in data_files(place).items() if not name.endswith("cost.json"))
+        place: {name: sha256_of(file) for name, file in data_files(place).items() if not name.endswith("cost.json")}
         for place in places
     }
 
 
 def keep(asked: Asked, out: Path) -> int:
     """Write the scores of ``asked`` that are there to ``out``; returns how many. Without any, as of a table of counts,
-    ``out`` is not written. Those that Snakemake would make again are left out, and said: arguments, code and data are those of
-    today.
+    ``out`` is not written. Those that Snakemake would make again are left out, and said.
 
     Raises DataError when all of them are missing, as with a seed that was never run.
     """
@@ -156,7 +148,7 @@ def keep(asked: Asked, out: Path) -> int:
     for file, jobs in found.items():
         digest = sha256_of(Path(file))
         scores[file] = fingerprint(jobs) | {"sha256": digest} | elsewhere.get((file, digest), here)
-    needed = list({job.id: job for some in found.values() for job in some}.values())
+    needed = [job for chain in found.values() for job in chain]
     manifest = {"scale": asked.scale, "scores": scores, "data": data_hashes(data_places(needed))}
     runs = needed_runs(asked, plan, needed, answers=True)
     names = {name for file, some in found.items() for name in records(file, some, runs)}
@@ -166,10 +158,7 @@ def keep(asked: Asked, out: Path) -> int:
 
 
 def read_scores(path: Path) -> dict[str, bytes]:
-    """Name → content of the plain files of an archive.
-
-    Raises DataError when there is none, or it is damaged.
-    """
+    """Name → content of the plain files of an archive. Raises DataError when there is none, or it is damaged."""
     if not path.is_file():
         raise DataError(f"{path}: no such file; expected an archive that keep-scores wrote.")
     with damage_told(path):
@@ -196,27 +185,19 @@ def origins(path: Path) -> list[str]:
     seeds: dict[tuple[str, str], set[int]] = {}
     for file, entry in scores.items():
         seeds.setdefault((entry["commit"] or "no commit", entry["cpu"]), set()).add(seed_of(file))
-    return [f"{_words(found)}: `{commit[:7]}`, {cpu}" for (commit, cpu), found in sorted(seeds.items(), key=str)]
+    return [
+        f"seed{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}: `{commit[:7]}`, {cpu}"
+        for (commit, cpu), found in sorted(seeds.items(), key=str)
+    ]
 
 
-def _words(seeds: Iterable[int]) -> str:
-    numbers = sorted(seeds)
-    return f"seed{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+def take(
+    path: Path, words: Sequence[str] = (), any_code: bool = False, cores: int = 1
+) -> tuple[list[str], dict[str, str]]:
+    """Take what is missing here of an archive of :func:`keep`; returns the metrics files that are in place now, and the others,
+    each with the reason.
 
-
-@dataclass
-class Taken:
-    """Metrics files that are in place now, and the others, each with the reason."""
-
-    files: list[str] = field(default_factory=list)
-    refused: dict[str, str] = field(default_factory=dict)
-
-
-def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: int = 1) -> Taken:
-    """Take what is missing here of an archive of :func:`keep`.
-
-    words: for Snakemake's ``--config``, without seeds. any_code: also scores that other code made; Snakemake then does not see
-    the difference.
+    words: for Snakemake's ``--config``, without seeds. any_code: also scores that other code made.
 
     Raises DataError when the archive is none, or damaged; nothing is in place then that was not before.
     """
@@ -226,29 +207,29 @@ def take(path: Path, words: Sequence[str] = (), any_code: bool = False, cores: i
     seeds = sorted({seed_of(file) for file in kept})
     asked = Asked(manifest["scale"], config=(f"seeds={seeds}", *words))
     plan = asked.plan()
-    taken = Taken()
-    known = scored(asked, plan)
+    known, refused = scored(asked, plan), {}
     for file in kept:
         if file not in known:
-            taken.refused[file] = "no table or figure of this configuration asks for it"
+            refused[file] = "no table or figure of this configuration asks for it"
         elif Path(file).is_file():
             same = sha256_of(Path(file)) == kept[file]["sha256"]
-            taken.refused[file] = "is there already" + ("" if same else ", with other contents")
-    if not (wanted := [file for file in kept if file not in taken.refused]):
-        return taken
+            refused[file] = "is there already" + ("" if same else ", with other contents")
+    if not (wanted := [file for file in kept if file not in refused]):
+        return [], refused
     found = chains(wanted, remaining(asked, wanted, again=True))
-    places = data_places(list({job.id: job for jobs in found.values() for job in jobs}.values()))
+    jobs = [job for chain in found.values() for job in chain]
+    places = data_places(jobs)
     build(asked, plan, places, cores)
     here = data_hashes(places)
     stale = [place for place in places if here[place] != manifest["data"].get(place)]
-    taken.refused |= _refused(found, kept, stale, any_code)
-    taken.files = [file for file in wanted if file not in taken.refused]
-    runs = needed_runs(asked, plan, [job for jobs in found.values() for job in jobs], answers=True)
-    _place(path, contents, {file: records(file, found[file], runs) for file in taken.files}, kept)
-    if taken.files:
-        write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in taken.files})
-        touch(asked, taken.files)
-    return taken
+    refused |= _refused(found, kept, stale, any_code)
+    files = [file for file in wanted if file not in refused]
+    runs = needed_runs(asked, plan, jobs, answers=True)
+    _place(path, contents, {file: records(file, found[file], runs) for file in files}, kept)
+    if files:
+        write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in files})
+        touch(asked, files)
+    return files, refused
 
 
 def _refused(found: Chains, kept: dict[str, dict[str, Any]], stale: Iterable[str], any_code: bool) -> dict[str, str]:
@@ -288,8 +269,9 @@ def _manifest(path: Path, contents: dict[str, bytes]) -> dict[str, Any]:
     return manifest
 
 
-def report(taken: Taken) -> str:
-    """What was taken and what was not, for people."""
-    first = f"{len(taken.files)} scores are in place, {len(taken.refused)} are not taken"
-    named = {"/".join(Path(file).parts[3:]).removesuffix(".json"): why for file, why in taken.refused.items()}
+def report(taken: tuple[Sequence[str], Mapping[str, str]]) -> str:
+    """What :func:`take` returned, for people."""
+    files, refused = taken
+    first = f"{len(files)} scores are in place, {len(refused)} are not taken"
+    named = {"/".join(Path(file).parts[3:]).removesuffix(".json"): why for file, why in refused.items()}
     return "\n".join([first, *by_reason(named)])

@@ -134,7 +134,7 @@ def deploying(out: Path, settings: SearchSettings) -> Iterator[Path]:
     Raises ConfigError when ``out`` holds something that is no earlier deployment, and DataError when a part that the kind needs
     is missing, or has another number of documents.
     """
-    out = Path(out)
+    out = Path(out).resolve()  # what a link leads to is replaced, not the link
     if out.exists() and not (out.is_dir() and (is_deployed(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: exists and is not an earlier index, so it is not replaced; give a new directory.")
     building = unfinished(out)
@@ -143,8 +143,11 @@ def deploying(out: Path, settings: SearchSettings) -> Iterator[Path]:
         try:
             yield building
             _finish(building, settings)
-            shutil.rmtree(out, ignore_errors=True)
+            old = building.with_suffix(".member")
+            if out.exists():
+                out.rename(old)  # which nobody may be able to empty
             building.rename(out)
+            shutil.rmtree(old, ignore_errors=True)
         except BaseException:
             shutil.rmtree(building, ignore_errors=True)
             raise

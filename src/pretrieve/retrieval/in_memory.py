@@ -81,6 +81,11 @@ def bm25(
             raise ConfigError(
                 f"bm25: {name} is a {type(given).__name__}; expected a text for each id, as {{'a': 'Text'}}."
             )
+    with of_workflow("BM25"):
+        from pretrieve.corpora.beir_documents import LONGEST_ID
+    for name in given_texts(passages, "passage ids"):
+        if (size := len(name.encode())) > LONGEST_ID:
+            raise DataError(f"bm25: a passage's id has {size:,} bytes; expected at most {LONGEST_ID:,}: {name[:60]!r}…")
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         with of_workflow("BM25"):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,6 +19,7 @@ import torch
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.given_numbers import given_number
 from pretrieve.base.progress import Progress
+from pretrieve.corpora.beir_documents import LONGEST_ID
 from pretrieve.corpora.language import language_of
 from pretrieve.models.sentence_files import expect_modules
 from pretrieve.retrieval import bm25
@@ -67,7 +70,7 @@ def index_documents(
     ConfigError
         when the options do not fit together, or ``out`` holds something that is not an earlier index.
     DataError
-        when there is no document, one is not three texts, an id is '' or appears twice, or the model cannot be read.
+        when there is no document, one is not three texts, an id is '', too long or appears twice, or the model cannot be read.
     """
     out, model = Path(out), None if model is None else Path(model)
     threads = given_number(threads, "threads")
@@ -99,7 +102,12 @@ def _checked(documents: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, .
             raise DataError(
                 f"documents[{number}]: {repr(document)[:80]}; expected (id, title, text), and an id that is not ''."
             )
-        yield tuple(given_texts(document, f"documents[{number}]"))
+        doc_id, *texts = given_texts(document, f"documents[{number}]")
+        if (size := len(doc_id.encode())) > LONGEST_ID:
+            raise DataError(
+                f"documents[{number}]: its id has {size:,} bytes; expected at most {LONGEST_ID:,}: {doc_id[:60]!r}…"
+            )
+        yield doc_id, *texts
 
 
 def _settings(model: Path | None, kind: str | None, precision: str) -> SearchSettings:
@@ -110,6 +118,7 @@ def _settings(model: Path | None, kind: str | None, precision: str) -> SearchSet
             raise ConfigError(f"precision {precision!r} is an encoder's; give a model, or leave it out for BM25 alone.")
         return SearchSettings("bm25")
     if not is_deployed(model):
+        expect_modules(model)  # nothing else says how its tokens become a vector
         return SearchSettings(kind or "hybrid", weights=EVEN)
     own = read_settings(model)
     if own.kind == "bm25" and kind != "bm25" and kind is not None:
@@ -122,10 +131,11 @@ def _copy_model(model: Path, out: Path) -> None:
     hidden = shutil.ignore_patterns(".*", *PARTS)
     left_out = lambda folder, names: hidden(folder, names) if Path(folder) == model else set()
     shutil.copytree(model, out, ignore=left_out, dirs_exist_ok=True)
+    for folder, _, _ in os.walk(out):  # a model may be where nothing can be written, and its folders are copied so
+        os.chmod(folder, os.stat(folder).st_mode | stat.S_IRWXU)
 
 
 def _load(model: Path, precision: str) -> Retriever:
-    expect_modules(model)  # nothing else says how its tokens become a vector
     int8 = precision == "int8"
     device = choose_device("fp32" if int8 else precision)
     return replace(load(model, device=str(device.device), int8=int8), device=device)

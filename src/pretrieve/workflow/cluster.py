@@ -1,11 +1,9 @@
 """The place where jobs run, a cluster or one machine with GPUs: what its user fills in, and how it is checked.
 
-``profiles/slurm/site.yaml`` and ``profiles/gpu/site.yaml`` are read as a part of the configuration, under the key ``site``. They
-hold what differs from place to place and nothing that a result depends on. A cluster answers a wrong account or partition after
-minutes in a queue, once for every job; here the mistake is an error of one line before the first submission.
-
-Names are looked up in Slurm's own lists (``sinfo``, ``sacctmgr``) where these exist; elsewhere Slurm reports the error. The
-workflow reads this file: standard library only.
+``profiles/slurm/site.yaml`` and ``profiles/gpu/site.yaml`` are the key ``site`` of the configuration: what differs from place
+to place, and nothing that a result depends on. A cluster answers a wrong account or partition after minutes in a queue, once
+for every job; here it is an error of one line before the first submission, where Slurm's own lists (``sinfo``, ``sacctmgr``)
+can be asked. Standard library only, for the workflow reads this file.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ _FEATURES = r"[A-Za-z0-9_.(\[][A-Za-z0-9_.,:&|*()\[\]-]*"
 
 
 def site_error(what: str) -> ConfigError:
-    """What is wrong with the key ``site``, and which file has it."""
     return ConfigError(
         f"site: {what.removesuffix('.')}. The key is in site.yaml of the profile, such as profiles/slurm/site.yaml."
     )
@@ -55,10 +52,8 @@ class Site:
 
     @classmethod
     def read(cls, values: Mapping[str, Any] | None) -> Site:
-        """From the key ``site`` of the configuration; None and empty keys take what is above.
-
-        Raises ConfigError in one line, for the first key or value that is not allowed.
-        """
+        """From the key ``site`` of the configuration; None and empty keys take what is above. Raises ConfigError for the
+        first key or value that is not allowed."""
         known = {entry.name: entry for entry in fields(cls)}
         if values is not None and not isinstance(values, Mapping):
             raise site_error(f"{values!r} is not allowed; expected keys and values, as in profiles/slurm/site.yaml.")
@@ -75,11 +70,10 @@ class Site:
             else:
                 checked[name] = _word(name, value)
         site = cls(**checked)
-        for name, allowed in (("scheduler", SCHEDULERS), ("gpus_by", GPUS_BY)):
-            if getattr(site, name) and getattr(site, name) not in allowed:
+        for name, value, allowed in (("scheduler", site.scheduler, SCHEDULERS), ("gpus_by", site.gpus_by, GPUS_BY)):
+            if value and value not in allowed:
                 raise site_error(
-                    f"{name}: {getattr(site, name)!r} is not allowed; allowed: {', '.join(allowed)}"
-                    f"{nearest(getattr(site, name), allowed)}"
+                    f"{name}: {value!r} is not allowed; allowed: {', '.join(allowed)}{nearest(value, allowed)}"
                 )
         if site.gpus_by == "none" and site.gpu_model:
             raise site_error(f"gpu_model: {site.gpu_model!r} with gpus_by: none; remove one of them.")
@@ -89,10 +83,8 @@ class Site:
 
     def resources(self, gpus: int, nodes: int) -> dict[str, int | str]:
         """Resources of a job with ``gpus`` GPUs on each of ``nodes`` nodes, in the words of Snakemake and its Slurm plugin.
-
-        A job that uses GPUs always has ``gpu`` and ``nodes``, for its program's start line has them; ``gpu`` is 0 where Slurm is
-        asked in another word.
-        """
+        With GPUs it has ``gpu`` and ``nodes``, for its start line has them; ``gpu`` is 0 where Slurm is asked in another
+        word."""
         found: dict[str, int | str] = {"gpu": gpus, "nodes": nodes} if gpus else {}
         if self.scheduler != "slurm":
             return found
@@ -111,10 +103,8 @@ class Site:
         return found | {name: word for name, word in words.items() if word}
 
     def check_cluster(self) -> None:
-        """Look up partitions and the account in what the cluster's own commands list.
-
-        Raises ConfigError for a name that is missing from a list. A command that is missing or fails gives no list.
-        """
+        """Raise ConfigError for a partition or an account that the cluster's own commands do not list; one that is missing or
+        fails gives no list."""
         if self.scheduler != "slurm":
             return
         partitions = _listed(["sinfo", "--noheader", "--format=%R"])

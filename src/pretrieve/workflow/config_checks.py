@@ -1,13 +1,7 @@
-"""What a configuration's values may be, beyond their shape in the schema: checked before any job, with an error of one sentence.
+"""What a configuration's values may be, beyond their shape in the schema: checked before any job, with errors of one sentence.
 
-* :func:`check_size`: how many values, how deep. YAML's aliases make exponentially many of a few lines, and whatever walks over
-  them, Snakemake and this project alike, would not come back.
-* :class:`Validator`: JSON Schema accepts 3.0 as a whole number; the programs here do not.
-* :func:`check_numbers`: every number is finite and within sensible bounds.
-* :func:`check_paths`: no path has a brace, and all are UTF-8.
-* :func:`check_search`: the kind and the options of the index that is searched.
-
-Standard library, yaml and jsonschema only: the workflow reads it in every job.
+Size first: YAML's aliases make exponentially many values of a few lines, and whatever walks over them, Snakemake and this
+project alike, would not come back. Standard library, yaml and jsonschema only: the workflow reads it in every job.
 """
 
 from __future__ import annotations
@@ -23,6 +17,7 @@ from jsonschema import Draft202012Validator, validators
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.references.yaml_files import Loader
+from pretrieve.workflow.scales import raw_files_of
 
 #: The project's own configuration has about 7,000 values in ten levels.
 MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 200_000, 40, 400
@@ -57,11 +52,9 @@ BOUNDS: dict[str, tuple[float, float]] = {
 }
 #: Sections whose every number has one bound: seeds, layers and dimensions by name.
 _SECTIONS = {"seeds": (0, 2**31 - 1), "layers": (1, 1 << 10), "dims": (1, 1 << 16)}
-
 #: Sections whose options say themselves what they may be.
 _FREE = {"finetuning", "options"}
-
-#: The schema's draft, where a whole number is written as one.
+#: The schema's draft, without its 3.0 as a whole number, which the programs here do not take.
 Validator = validators.extend(
     Draft202012Validator,
     type_checker=Draft202012Validator.TYPE_CHECKER.redefine(
@@ -71,10 +64,7 @@ Validator = validators.extend(
 
 
 def check_file(path: Path | str) -> None:
-    """:func:`check_size` of a YAML file that is still to be read. What is no YAML, or is not there, is left to its reader.
-
-    Raises ConfigError as :func:`check_size`.
-    """
+    """:func:`check_size` of a YAML file that is still to be read. What is no YAML, or is not there, is left to its reader."""
     sizes: dict[str, tuple[int, int]] = {}  # anchor → values behind it, levels
     open_parts: list[tuple[str | None, int, int]] = []
     try:
@@ -96,21 +86,15 @@ def check_file(path: Path | str) -> None:
                 if done and open_parts:
                     anchor, values, levels = open_parts[-1]
                     open_parts[-1] = anchor, values + done[0], max(levels, done[1])
-                _refuse_size(
-                    f"{path}: line {event.start_mark.line + 1}",
-                    open_parts[-1][1] if open_parts else 1,
-                    max(len(open_parts), open_parts[-1][2] if open_parts else 1),
-                )
+                _, values, levels = open_parts[-1] if open_parts else (None, 1, 1)
+                _refuse_size(f"{path}: line {event.start_mark.line + 1}", values, max(len(open_parts), levels))
     except (OSError, yaml.YAMLError):
         return
 
 
 def check_size(config: Mapping[str, Any]) -> None:
-    """That a configuration has at most :data:`MOST_VALUES` values in :data:`MOST_LEVELS` levels, each counted wherever an alias
-    repeats it.
-
-    Raises ConfigError when it has more, or holds itself.
-    """
+    """Raise ConfigError for more than :data:`MOST_VALUES` values or :data:`MOST_LEVELS` levels, each counted wherever an alias
+    repeats it, or a configuration that holds itself."""
     for key, value in config.items():
         _refuse_size(f"config: {key}", *_measured(f"config: {key}", value, {}, 1))
 
@@ -149,11 +133,8 @@ def _refuse_digits(where: str, text: str) -> None:
 
 
 def check_numbers(config: Mapping[str, Any]) -> None:
-    """That every number is finite, within :data:`BOUNDS` where its key is one of them, and that there are not more seeds than
-    :data:`MOST_SEEDS`.
-
-    Raises ConfigError for the first that is not, with its key.
-    """
+    """Raise ConfigError for the first number that is not finite or not within its bounds, with its key, and for more seeds than
+    :data:`MOST_SEEDS`."""
     for path, number in _numbers("", config):
         *above, key = path.split(".")
         section = next((part for part in (key, *reversed(above)) if part in _SECTIONS), None)
@@ -189,20 +170,18 @@ def check_paths(config: Mapping[str, Any]) -> None:
     stand in records and pages."""
     named: dict[str, Any] = {"my_corpus": config.get("my_corpus")}
     for name, corpus in config["corpora"].items():
-        named |= {f"corpora.{name}.{key}": corpus.get(key) for key in ("dump", "leads", "exclude", "vocabulary_file")}
-        named |= {f"corpora.{name}.files.{key}": file for key, file in (corpus.get("files") or {}).items()}
+        own = raw_files_of(corpus) | {key: corpus.get(key) for key in ("exclude", "vocabulary_file")}
+        named |= {f"corpora.{name}.{key}": file for key, file in own.items()}
     for name, dataset in config["datasets"].items():
         named |= {f"datasets.{name}.files.{key}": file for key, file in dataset.get("files", {}).items()}
-    named |= {f"encoders.{name}.start": encoder.get("start") for name, encoder in config["encoders"].items()}
-    named |= {
-        f"scales.{name}.vocabulary_file": scale.get("vocabulary_file") for name, scale in config["scales"].items()
-    }
+    for section, key in (("encoders", "start"), ("scales", "vocabulary_file")):
+        named |= {f"{section}.{name}.{key}": entry.get(key) for name, entry in config[section].items()}
     for where, value in named.items():
-        if isinstance(value, str) and re.search("[\ud800-\udfff]", value):
+        if re.search("[\ud800-\udfff]", value or ""):
             raise ConfigError(
                 f"config: {where}: the path {value!r} is not UTF-8; expected one that is: rename it, or link to it"
             )
-        if isinstance(value, str) and re.search("[{}]", value):
+        if re.search("[{}]", value or ""):
             raise ConfigError(
                 f"config: {where}: {value!r} has a brace, which Snakemake takes for a wildcard; expected a path without one: "
                 "rename it, or link to it"
@@ -210,10 +189,7 @@ def check_paths(config: Mapping[str, Any]) -> None:
 
 
 def check_search(config: Mapping[str, Any]) -> None:
-    """That the scale's index, where it names one, is of a kind that there is, with options that it has.
-
-    Raises ConfigError as :func:`pretrieve.retrieval.index.check_index`.
-    """
+    """Raise ConfigError where the scale names an index of a kind that there is not, or with options that it lacks."""
     search = config["scales"][config["scale"]].get("search", {})
     if "index" not in search:
         return

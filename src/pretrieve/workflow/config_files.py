@@ -1,17 +1,15 @@
 """The whole configuration: a user's ``config.yaml`` laid over the files that come with the code.
 
-``config/*.yaml`` and ``config/scales/*.yaml`` of the code's folder hold scales, corpora, data sets, encoders, recipes and
-analyses, and its ``config.yaml`` what a user edits. Each is a part of one configuration, written with the same keys. Over these
-goes what Snakemake was given: ``config.yaml`` of the working directory, ``--configfile`` and ``--config``. So a user's file says
-only what is new or different:
+``config/*.yaml``, ``config/scales/*.yaml`` and ``config.yaml`` of the code's folder are parts of one configuration. Over these
+goes what Snakemake was given: ``config.yaml`` of the working directory, ``--configfile`` and ``--config``. So a user's file
+says only what is new or different:
 
 * keys are laid over keys at every depth, so ``encoders: {mine: {…}}`` adds an encoder, and ``scales: {demo: {dims: {full: 64}}}``
   changes one number; lists and single values are replaced as a whole;
-* ``null`` removes what is under a key, be it an encoder or one of its options. In the entries that a scale lays over the general
-  ones it is kept, for there it removes the general entry (:mod:`pretrieve.workflow.scales`).
+* ``null`` removes what is under a key, be it an encoder or one of its options. In the entries that a scale lays over the
+  general ones it is kept, for there it removes the general entry (:mod:`pretrieve.workflow.scales`).
 
-A scale that has ``datasets`` takes of the general ones only what it needs (:mod:`pretrieve.workflow.scales`). Those that a user
-adds are named there, for no scale drops them.
+A scale that has ``datasets`` takes of the general ones only what it needs, and all that a user adds.
 
 An entry of ``datasets`` with ``each: {NAME: WORD, …}`` stands for as many entries as it has names, which differ in a word:
 ``{word}`` in any of its texts becomes the WORD, ``{file}`` the WORD with ``-`` for ``/``.
@@ -33,31 +31,28 @@ from pretrieve.workflow.config_checks import check_file
 from pretrieve.workflow.scales import OWN
 
 
-def complete(config: Mapping[str, Any], code_folder: Path = CODE) -> dict[str, Any]:
-    """What a user says, laid over the files of the code's folder. No two entries share an object, as YAML's merged ones do.
+def complete(
+    config: Mapping[str, Any], code_folder: Path = CODE, more: Iterable[Mapping[str, Any]] = ()
+) -> dict[str, Any]:
+    """What a user says, and ``more`` of it, laid over the files of the code's folder. No two entries share an object, as YAML's
+    merged ones do.
 
     Raises ConfigError for a file that is not YAML of keys and values, a key that is no text, and an ``each`` without names and
     words.
     """
-    return _complete([config], code_folder)
-
-
-def _complete(parts: Iterable[Mapping[str, Any]], code_folder: Path) -> dict[str, Any]:
     whole: dict[str, Any] = {}
     for file in [*sorted((code_folder / "config").rglob("*.yaml")), code_folder / "config.yaml"]:
         if file.is_file():
             whole = _laid_over(whole, _expanded(read_part(file)))
     of_code = set(whole.get("datasets", ()))
-    for part in parts:
+    for part in (config, *more):
         whole = with_numbers(_laid_over(whole, _expanded(with_numbers(part))))
     _check_keys("", whole)
     scales, datasets = whole.get("scales"), whole.get("datasets")
     for name, scale in scales.items() if isinstance(scales, Mapping) and isinstance(datasets, Mapping) else ():
         if isinstance(scale, Mapping) and isinstance(scale.get("datasets"), Mapping):
-            scales[name] = {
-                **scale,
-                "datasets": {key: {} for key in datasets if key not in of_code} | scale["datasets"],
-            }
+            added = {key: {} for key in datasets if key not in of_code}
+            scales[name] = {**scale, "datasets": added | scale["datasets"]}
     return whole
 
 
@@ -65,13 +60,12 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
     """The whole configuration of a run, for programs beside Snakemake. ``file``: the user's, by default ``config.yaml`` of the
     working directory where there is one; ``words``: ``KEY=VALUE``, as Snakemake's ``--config`` takes them.
 
-    Raises ConfigError as :func:`complete` and :func:`~pretrieve.workflow.config_checks.check_file`, and for a word that is not
-    KEY=VALUE.
+    Raises ConfigError as :func:`complete`, for endless aliases, and for a word that is not KEY=VALUE.
     """
     if file is None and not (file := Path("config.yaml")).exists():
         file = code_folder / "config.yaml"
     check_file(file)
-    parts = [read_part(file)]
+    parts = []
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
@@ -81,7 +75,7 @@ def read_config(file: Path | None = None, words: Iterable[str] = (), code_folder
         except yaml.YAMLError:
             read = value  # a text, as Snakemake takes it
         parts.append({key: read})
-    return _complete(parts, code_folder)
+    return complete(read_part(file), code_folder, parts)
 
 
 def read_part(file: Path) -> dict[str, Any]:
@@ -97,15 +91,15 @@ def read_part(file: Path) -> dict[str, Any]:
 
 def _check_keys(path: str, value: object) -> None:
     """YAML reads a key such as 2024 or yes as a number or a truth value, and no name is one."""
-    for key, part in (
-        value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
-    ):
-        if isinstance(value, Mapping) and not isinstance(key, str):
+    if isinstance(value, list):
+        value = {str(place): part for place, part in enumerate(value)}
+    for key, part in value.items() if isinstance(value, Mapping) else ():
+        if not isinstance(key, str):
             where = f"config: {path}" if path else "config"
             raise ConfigError(
                 f"{where}: YAML reads the key {key!r} as {type(key).__name__}; expected a text: write it in quotes"
             )
-        _check_keys(f"{path}.{key}" if path else str(key), part)
+        _check_keys(f"{path}.{key}" if path else key, part)
 
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
@@ -148,12 +142,11 @@ def _expanded(config: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(config.get("datasets"), Mapping):
         made["datasets"] = _entries("datasets", config["datasets"])
     if isinstance(config.get("scales"), Mapping):
-        made["scales"] = {
-            name: {**scale, "datasets": _entries(f"scales.{name}.datasets", scale["datasets"])}
-            if isinstance(scale, Mapping) and isinstance(scale.get("datasets"), Mapping)
-            else scale
-            for name, scale in config["scales"].items()
-        }
+        made["scales"] = dict(config["scales"])
+        for name, scale in config["scales"].items():
+            if isinstance(scale, Mapping) and isinstance(scale.get("datasets"), Mapping):
+                own = _entries(f"scales.{name}.datasets", scale["datasets"])
+                made["scales"][name] = {**scale, "datasets": own}
     return made
 
 

@@ -44,8 +44,6 @@ METRICS = {
 WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
-
-
 #: JSON Schema's types in words.
 _TYPES = {
     "string": "a text",
@@ -66,6 +64,7 @@ def _refuse_objective(key: str, value: object) -> ConfigError:
 
 
 def _explain(error: ValidationError) -> ConfigError:
+    """What the schema refuses, in the words of a user."""
     path = ".".join(str(part) for part in error.absolute_path)
     if error.validator == "additionalProperties" and isinstance(error.instance, Mapping):
         allowed = list(error.schema.get("properties", {}))
@@ -107,10 +106,8 @@ def _rules() -> Validator:
 
 
 def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> None:
-    """Check a configuration: its shape against the schema, and every name in it against what it refers to.
-
-    Raises ConfigError for the first thing that is wrong, in one line.
-    """
+    """Check a configuration: its shape against the schema, and every name in it against what it refers to. Raises ConfigError
+    for the first thing that is wrong, in one line."""
     errors = list(_rules().iter_errors(without_snapshots(config)))
     if errors:
         # An unknown key or a missing one explains other errors, so it goes first.
@@ -127,18 +124,14 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
         check_names("only", [encoder], ["bm25", *config["encoders"]])
         if dot:
             check_names("only", [recipe], config["recipes"])
-    scale = config["scales"][config["scale"]]
-    where = f"scales.{config['scale']}"
+    scale, where = config["scales"][config["scale"]], f"scales.{config['scale']}"
     check_names(f"{where}.corpus", [scale["corpus"]], config["corpora"])
-    if scale["body"]["hidden"] % scale["body"]["heads"]:
-        raise ConfigError(
-            f"config: {where}.body.heads: {scale['body']['heads']} does not divide hidden={scale['body']['hidden']}"
-        )
+    hidden, heads, room = (scale["body"][key] for key in ("hidden", "heads", "max_positions"))
+    if hidden % heads:
+        raise ConfigError(f"config: {where}.body.heads: {heads} does not divide hidden={hidden}")
     for key in ("query_length", "passage_length"):
-        if scale[key] > scale["body"]["max_positions"]:
-            raise ConfigError(
-                f"config: {where}.{key}: {scale[key]} is more than body.max_positions={scale['body']['max_positions']}"
-            )
+        if scale[key] > room:
+            raise ConfigError(f"config: {where}.{key}: {scale[key]} is more than body.max_positions={room}")
     _check_means(config)
     for role, name in scale["roles"].items():
         check_names(f"{where}.roles.{role}", [name], [*config["datasets"], *config["corpora"], *means_of(config)])
@@ -150,14 +143,13 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
     check_search(config)
     check_names(f"{where}.pretraining.options", sorted(scale["pretraining"]["options"]), OPTIONS)
     for name, budget in scale["pretraining"]["budgets"].items():
+        here = f"config: {where}.pretraining.budgets.{name}"
         if ("steps" in budget) == ("epochs" in budget):
-            raise ConfigError(
-                f"config: {where}.pretraining.budgets.{name}: found {', '.join(budget)}; expected either steps or epochs"
-            )
+            raise ConfigError(f"{here}: found {', '.join(budget)}; expected either steps or epochs")
         if not budget.get("heads_steps", 0) < budget.get("steps", NO_LIMIT):
             raise ConfigError(
-                f"config: {where}.pretraining.budgets.{name}.heads_steps: {budget['heads_steps']} of {budget['steps']} steps; "
-                "expected fewer, for the body has to learn too"
+                f"{here}.heads_steps: {budget['heads_steps']} of {budget['steps']} steps; expected fewer, for the body has to "
+                "learn too"
             )
     for name, encoder in config["encoders"].items():
         _check_encoder(name, encoder, config)
@@ -171,7 +163,7 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
 def _check_means(config: Mapping[str, Any]) -> None:
     """That the parts of every mean exist, and that their scores can be averaged: one system is one retriever on all of them, and
     is measured alike."""
-    means, datasets = means_of(config), config["datasets"]
+    means = means_of(config)
     for name, parts in means.items():
         where = f"scales.{config['scale']}.means.{name}"
         for section in ("datasets", "corpora"):
@@ -181,7 +173,7 @@ def _check_means(config: Mapping[str, Any]) -> None:
                     "another name for the mean"
                 )
         others = [part for part in parts if part != name]
-        check_names(where, others, [*datasets, *(other for other in means if other != name)])
+        check_names(where, others, [*config["datasets"], *(other for other in means if other != name)])
         waiting, seen = list(parts), set[str]()
         while waiting:
             part = waiting.pop()
@@ -196,28 +188,25 @@ def _check_means(config: Mapping[str, Any]) -> None:
 
 def _check_parts(where: str, parts: tuple[str, ...], config: Mapping[str, Any]) -> None:
     """That data sets are ranked, and have in common what a mean of their scores needs."""
-
-    def shared(part: str) -> dict[str, Any]:
+    first: dict[str, Any] = {}
+    for part in parts:
         own = config["datasets"][part]
-        return {
+        if own["reader"] in EXAMPLE_READERS:
+            raise ConfigError(
+                f"config: {where}: {part!r} has the reader {own['reader']!r}, whose examples are not ranked; expected data sets "
+                "with queries and documents"
+            )
+        shared = {
             "metrics": sorted(own.get("metrics", config["metrics"])),
             "sizes": sorted(own["sizes"]),
             "trained_on": own.get("trained_on", part),
             "conventions": sorted(own.get("conventions", ())),
         }
-
-    for part in parts:
-        reader = config["datasets"][part]["reader"]
-        if reader in EXAMPLE_READERS:
-            raise ConfigError(
-                f"config: {where}: {part!r} has the reader {reader!r}, whose examples are not ranked; expected data sets with "
-                "queries and documents"
-            )
-        for key, value in shared(part).items():
-            if value != (first := shared(parts[0])[key]):
+        for key, value in shared.items():
+            if value != first.setdefault(key, value):
                 raise ConfigError(
-                    f"config: {where}: {part!r} has {key} {value!r}, {parts[0]!r} has {first!r}; expected the same for all parts "
-                    "of a mean"
+                    f"config: {where}: {part!r} has {key} {value!r}, {parts[0]!r} has {first[key]!r}; expected the same for all "
+                    "parts of a mean"
                 )
 
 
@@ -241,23 +230,18 @@ def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, A
         )
     if contrastive != ("dim" in encoder):
         raise ConfigError(f"{where}.dim: required for pair objectives, not allowed for others")
-    room = scale["body"]["max_positions"]
-    span = 0 if contrastive else objective_options(config, name).get("span_length", 0)
-    if span > room:
+    room, of_scale = scale["body"]["max_positions"], f"scales.{config['scale']}"
+    options = {} if contrastive else objective_options(config, name)
+    if (span := options.get("span_length", 0)) > room:
         raise ConfigError(
-            f"{where}: span_length of {objective} is {span}, but scales.{config['scale']}.body.max_positions is {room}; expected "
-            f"at most {room}: set scales.{config['scale']}.pretraining.options.{objective}.span_length"
+            f"{where}: span_length of {objective} is {span}, but {of_scale}.body.max_positions is {room}; expected at most "
+            f"{room}: set {of_scale}.pretraining.options.{objective}.span_length"
         )
-    skip = 0 if contrastive else objective_options(config, name).get("skip_layer", 0)
-    if (
-        "layers" in encoder
-        and encoder["body"] == "transformer"
-        and skip >= (count := scale["layers"][encoder["layers"]])
-    ):
+    deep = encoder["body"] == "transformer" and "layers" in encoder
+    if deep and (skip := options.get("skip_layer", 0)) >= (count := scale["layers"][encoder["layers"]]):
         raise ConfigError(
-            f"{where}: skip_layer of {objective} is {skip}, but scales.{config['scale']}.layers.{encoder['layers']} is {count}; "
-            f"expected less than {count}: set scales.{config['scale']}.pretraining.options.{objective}.skip_layer, or the "
-            "encoder's own"
+            f"{where}: skip_layer of {objective} is {skip}, but {of_scale}.layers.{encoder['layers']} is {count}; expected less "
+            f"than {count}: set {of_scale}.pretraining.options.{objective}.skip_layer, or the encoder's own"
         )
     if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
         raise ConfigError(
@@ -338,21 +322,9 @@ def _check_metrics(name: str, dataset: Mapping[str, Any], config: Mapping[str, A
 def config_hash(config: Mapping[str, Any]) -> str:
     """A short hash of the configuration, for manifests; where files come from, what data sets are called, which tables, rows,
     figures and analyses are asked for and how often training saves is no part of it."""
-    practical = (
-        "mirror",
-        "seeds_per_job",
-        "descriptions",
-        "tables",
-        "only",
-        "figures",
-        "checkpoint_seconds",
-        "analyses",
-        "my_corpus",
-        "my_corpus_options",
-    )
+    practical = {"mirror", "seeds_per_job", "checkpoint_seconds", "descriptions", "my_corpus", "my_corpus_options"}
+    practical |= {"tables", "only", "figures", "analyses"}
     science = {key: value for key, value in config.items() if key not in practical}
-    science["scales"] = {
-        name: {key: value for key, value in scale.items() if key != "figures"}
-        for name, scale in config["scales"].items()
-    }
+    scales = config["scales"].items()
+    science["scales"] = {name: {key: scale[key] for key in scale if key != "figures"} for name, scale in scales}
     return hashlib.sha256(json.dumps(science, sort_keys=True).encode()).hexdigest()[:16]

@@ -20,7 +20,6 @@ def cell_of(paper: str, measure: Measure) -> dict[str, str]:
 
 
 def cells_of(figure: Figure) -> list[dict[str, str]]:
-    """All of a figure."""
     return [cell_of(figure.paper, measure) for measure in figure.measures()]
 
 
@@ -61,9 +60,7 @@ def _of_series(plan: Plan, series: Series, paper: str) -> list[str]:
 
 
 def setting_of(plan: Plan, paper: str | None = None) -> dict[str, Any]:
-    """What ``pretrieve figure`` is told about the scale, as JSON: the fields of
-    :class:`pretrieve.reporting.tables.results.Setting` for the figures of a paper, and ``analyses``, ``corpus`` and
-    ``starts``."""
+    """What ``pretrieve figure`` is told about the scale, as JSON: :meth:`~pretrieve.workflow.plan.Plan.setting` and more."""
     more = {"analyses": dict(analyses(plan.config)), "corpus": plan.scale["corpus"], "starts": starts_of(plan)}
     return plan.setting(paper) | more
 

@@ -22,11 +22,8 @@ _CODE = ("resources", "references", "schemas", "envs", "src", "workflow_scripts"
 
 
 def redate(folders: Iterable[Path | str]) -> list[Path]:
-    """Set dates in the future to now, and keep the order of these files; returns them, the oldest first.
-
-    Their order decides what is newer than what. They come a microsecond after each other, the last one now, so they stay newer
-    than all that was there before, unless that was written within as many microseconds.
-    """
+    """Set dates in the future to now; returns these files, the oldest first. They keep their order, a microsecond apart, the
+    last one now: so they stay newer than all that was there before, unless that was written within as many microseconds."""
     now = time.time()
     ahead = sorted((date, path) for path, date in _dates(folders) if date > (now + ALLOWANCE) * 1e9)
     dates = sorted({date for date, _ in ahead})
@@ -43,13 +40,10 @@ def redate(folders: Iterable[Path | str]) -> list[Path]:
 
 def redate_for_run(root: str) -> None:
     """The same for all that the rules read: ``root`` (``results/{scale}``), raw files and code. Reports which dates were set."""
-    if not (files := redate([root, "data", *map(code_file, _CODE)])):
-        return
-    which = f"{files[-1]}" if len(files) == 1 else f"{len(files)} files, such as {files[-1]},"
-    print(
-        f"{which} had a date in the future: the clock was put back. Dated now, so that nothing is made again for it.",
-        file=sys.stderr,
-    )
+    if files := redate([root, "data", *map(code_file, _CODE)]):
+        which = f"{files[-1]}" if len(files) == 1 else f"{len(files)} files, such as {files[-1]},"
+        said = "had a date in the future: the clock was put back. Dated now, so that nothing is made again for it."
+        print(f"{which} {said}", file=sys.stderr)
 
 
 def _dates(folders: Iterable[Path | str]) -> Iterator[tuple[str, int]]:

@@ -3,13 +3,11 @@
 * What changes no result: where raw files come from, how often training saves, where the jobs run. A parameter of a rule would
   run everything again when it changes.
 * Memory (:func:`allocator`). A training step on a CPU allocates and frees tensors of up to 100 MB for each layer. glibc returns
-  every block above 32 MB to the system as soon as it is freed, and the system clears its pages again for the next one. Here freed
-  blocks are kept for the next tensor, in huge pages where the system has them. Results do not change;
-  ``benchmarks/c19_allocator.py`` measures the gain. Tunables of glibc, version 2.35 or later (others ignore them):
+  freed blocks above 32 MB to the system, which clears their pages for the next tensor. Here they are kept, in huge pages where
+  there are some; ``benchmarks/c19_allocator.py`` measures the gain. glibc 2.35 or later (others ignore the variable):
   https://sourceware.org/glibc/manual/latest/html_node/Memory-Allocation-Tunables.html.
-* Caches (:func:`cache_places`). Compiled code of numba, fonts of matplotlib and downloads of the hub go to the home directory.
-  A service account, or a job without a home, has none to write: matplotlib then makes a new cache in each process, and numba
-  refuses to load what it is to keep.
+* Caches (:func:`cache_places`) of numba, matplotlib and the hub are in the home directory. A service account, or a job without
+  a home, has none to write: matplotlib then makes a new cache in each process, and numba refuses to load.
 """
 
 from __future__ import annotations
@@ -33,9 +31,8 @@ TUNABLES = f"glibc.malloc.mmap_threshold={1 << 30}:glibc.malloc.trim_threshold={
 
 
 def job_prefix(config: Mapping[str, Any], site: Site, own_python: bool) -> str:
-    """What the shell of every job begins with, braces doubled for Snakemake. own_python: jobs call ``python``, which is then the
-    one that Snakemake runs with, also where nobody has put its folder into PATH; an environment of conda or a container brings
-    its own."""
+    """What the shell of every job begins with, braces doubled for Snakemake. own_python: ``python`` is the one that Snakemake
+    runs with, whatever PATH has; an environment of conda or a container brings its own."""
     variables = {
         "PYTHONPATH": CODE / "src",
         MIRROR: mirror_folder(config) or "",

@@ -1,7 +1,7 @@
 """What the configuration says of one encoder or one recipe: the options of the jobs that train it, and what it starts from.
 
-What a job gets is as small as its work: an encoder's options hold no seed, no label and no table, so that adding one of these
-trains nothing again. The names in it are checked by :mod:`pretrieve.workflow.configuration`.
+They hold no seed, no label and no table, so that adding one of these trains nothing again. The names in them are checked by
+:mod:`pretrieve.workflow.configuration`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ PUBLISHED = "published"
 
 def encoder_options(config: Mapping[str, Any], encoder: str) -> EncoderOptions:
     """Everything that decides what one encoder is (without the seed), as it follows from preset, scale and encoder."""
-    scale = config["scales"][config["scale"]]
-    entry = config["encoders"][encoder]
+    scale, entry = config["scales"][config["scale"]], config["encoders"][encoder]
     body = {"kind": entry["body"], "vocabulary_size": vocabulary_of(config, corpus_of(config, encoder)).size}
     if entry["body"] == "transformer":
         body |= scale["body"] | ({"layers": scale["layers"][entry["layers"]]} if "layers" in entry else {})
@@ -43,10 +42,9 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> EncoderOptions:
     tasks = None if isinstance(entry["objective"], str) else list(entry["objective"])
     objective = {"name": "pairs" if tasks else entry["objective"]} | objective_options(config, encoder)
     if tasks:
-        lengths = {key: scale[key] for key in ("query_length", "passage_length")}
-        objective |= {"tasks": tasks} | lengths
+        objective |= {"tasks": tasks} | {key: scale[key] for key in ("query_length", "passage_length")}
     elif objective["name"] != "none":
-        objective |= {"length": entry.get("length", scale["passage_length"])}
+        objective["length"] = entry.get("length", scale["passage_length"])
     return EncoderOptions(
         body=body,
         objective=objective,
@@ -102,7 +100,9 @@ def recipe_options(config: Mapping[str, Any], recipe: str, dataset: str) -> dict
         options["without_answers"] = without_answers(config, dataset)
     else:
         options.pop("sample", None)
-    return options | ({"dim": scale["dims"].get(options["dim"], options["dim"])} if "dim" in options else {})
+    if "dim" in options:
+        options["dim"] = scale["dims"].get(options["dim"], options["dim"])
+    return options
 
 
 def without_answers(config: Mapping[str, Any], dataset: str) -> bool:

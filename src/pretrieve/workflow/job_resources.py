@@ -1,10 +1,9 @@
 """What a job asks for: threads, memory, time and GPUs, as functions of stage, scale and attempt.
 
 A laptop ignores these numbers; a cluster kills a job that exceeds them, and one that asks for too much waits longer. So they
-are generous, about twice what was measured, and a job that failed asks for more on its next attempt: half as much memory again,
-as much time again. Training then continues from its last checkpoint, so a limit that is too short costs a minute and no
-result. No number here changes what is computed: resources are not parameters of a job, so another machine or more GPUs run
-nothing again.
+are about twice what was measured, and a job that failed asks for more on its next attempt: half as much memory again, as much
+time again. Training then continues from its last checkpoint. No number here changes what is computed, and another one runs
+nothing again, for resources are no parameters of a job.
 
 ==========  =====================================================================================================
 scale       where the numbers come from
@@ -97,8 +96,7 @@ class Asking:
 
 
 class Needs:
-    """What every stage asks for at a scale and a place: ``NEEDS = Needs(config, site)``, then in a rule
-    ``threads: NEEDS["bm25"].threads`` and ``resources: **NEEDS["bm25"].resources``."""
+    """What every stage asks for at a scale and a place: ``Needs(config, site)["bm25"]``."""
 
     def __init__(self, config: Mapping[str, Any], site: Site | None = None) -> None:
         self.column, self.site = column_of(config), site or Site()
@@ -109,10 +107,8 @@ class Needs:
 
     def of_seeds(self, stage: str, seeds: int) -> Asking:
         """The same of a job that does a stage for several seeds, one after the other."""
-        need = STAGES[stage][COLUMNS.index(self.column)]
-        site, gpus, nodes = self.site, need.gpus, 1
-        if gpus:
-            gpus, nodes = site.gpus.get(stage, gpus), site.nodes.get(stage, 1)
+        need, site = STAGES[stage][COLUMNS.index(self.column)], self.site
+        gpus, nodes = (site.gpus.get(stage, need.gpus), site.nodes.get(stage, 1)) if need.gpus else (0, 1)
         threads = need.threads if gpus == need.gpus else max(1, need.threads * gpus // need.gpus)
         if gpus and site.cpus_per_gpu:
             threads = site.cpus_per_gpu * gpus
@@ -129,19 +125,18 @@ class Needs:
 
 
 def _check_stages(site: Site) -> None:
+    allowed = [name for name, needs in STAGES.items() if needs[0].gpus]
     for key, values in (("gpus", site.gpus), ("nodes", site.nodes)):
         for stage, number in values.items():
-            allowed = [name for name, needs in STAGES.items() if needs[0].gpus]
             if stage not in allowed:
                 raise site_error(
                     f"{key}.{stage}: not a stage that uses a GPU; allowed: {', '.join(allowed)}{nearest(stage, allowed)}"
                 )
             if stage not in SHARED_BY_GPUS and number > 1:
+                several = ", ".join(SHARED_BY_GPUS)
                 raise site_error(
-                    f"{key}.{stage}: {number}, but {stage} runs on one GPU; only {', '.join(SHARED_BY_GPUS)} share "
-                    "their work."
+                    f"{key}.{stage}: {number}, but {stage} runs on one GPU; only {several} share their work."
                 )
             if key == "gpus" and number > MOST_GPUS:
-                raise site_error(
-                    f"gpus.{stage}: {number} is more than {MOST_GPUS} GPUs of one node; set nodes.{stage} as well."
-                )
+                fault = f"{number} is more than {MOST_GPUS} GPUs of one node; set nodes.{stage} as well."
+                raise site_error(f"gpus.{stage}: {fault}")

@@ -2,16 +2,13 @@
 
 A job's start (an interpreter, torch, the task's texts) takes as long as a small training. So one job serves all training-set
 sizes of a family. Where a scale says ``together: true``, it also serves the families of one encoder that the same tables and
-figures ask for; and what only scores families on a data set, all families that the same ones ask for. So nothing is trained
-that no table has asked for, and a job that runs again for one of its families trains that one only
-(:mod:`pretrieve.finetuning.finetune`). Scales whose trainings take hours leave it out: there each family is a job, and they run
-side by side.
+figures ask for; and what only scores families on a data set, all families that the same ones ask for. A job that runs again for
+one of its families trains that one only (:mod:`pretrieve.finetuning.finetune`). Scales whose trainings take hours leave it out.
 
-Snakemake takes milliseconds to plan a job, so a run of a thousand seeds would take a minute before it begins. Where the seeds
-of a run make more than :data:`MOST_JOBS` jobs, ten of them (10 to 19, not 7 to 16) are one: one process runs the commands of a
-job for one seed after the other, with the same words and files as alone, and after a kill goes on with the one that it was at.
-The wildcard ``{seed}`` is then what is in front of the last digit: a rule for each ten would give Snakemake as many patterns to
-compile. Loaded by every call of Snakemake: standard library only.
+Snakemake takes milliseconds to plan a job. So where the seeds of a run make more than :data:`MOST_JOBS` jobs, ten of them (10
+to 19, not 7 to 16) are one: a process runs the commands of a job for one seed after the other, with the same words and files as
+alone, and after a kill goes on with the one that it was at. The wildcard ``{seed}`` is then what is in front of the last digit:
+a rule for each ten would give Snakemake as many patterns to compile. Standard library only: every call of Snakemake loads it.
 """
 
 from __future__ import annotations
@@ -47,9 +44,8 @@ class Seeds:
     only: str = field(default="", repr=False)
 
     def alone(self) -> Seeds:
-        """A run's one seed, in paths: Snakemake finds the rule of a file by what is before its wildcards and behind them, and
-        tries the patterns of every rule that has both. Not for a rule with the seed in its ``shell``: with a second seed that
-        would change, and all would run again."""
+        """A run's one seed, in paths, for Snakemake tries the patterns of every rule that has what is before a file's wildcards
+        and behind them. Not for a rule with the seed in its ``shell``: a second seed would change that, and run all again."""
         return replace(self, only=self.values[0]) if len(self.values) == 1 and not self.ten else self
 
     @property
@@ -188,8 +184,7 @@ class Families(Places):
         return self.seeds.files(pattern.replace("{family}", family) for family in families for pattern in patterns)
 
     def each(self, function: Callable[[Any], Any]) -> Callable[[Any], list[str]]:
-        """An input or a parameter of the rule: what ``function`` says of ``family``, ``dataset`` and ``seed``, for all of
-        a job."""
+        """An input or a parameter of the rule: ``function`` of ``family``, ``dataset`` and ``seed``, for all of a job."""
         return lambda wildcards: self._said(function, wildcards, self.seeds.of(wildcards))
 
     def _said(self, function: Callable[[Any], Any], wildcards: Any, seeds: Iterable[str]) -> list[str]:
@@ -201,8 +196,7 @@ class Families(Places):
         return list(dict.fromkeys(found))
 
     def commands(self, program: str, words: Callable[[Any], str]) -> Callable[[Any], str]:
-        """A parameter: the words of ``program`` for each family of a job, as one process runs them; for each seed they are the
-        same."""
+        """A parameter: the words of ``program`` for each family of a job, as one process runs them."""
 
         def of_job(wildcards: Any) -> str:
             calls = self._said(words, wildcards, [self.seeds.in_words(wildcards)])
@@ -264,9 +258,9 @@ Joined = dict[tuple[str, str], tuple[str, ...]]
 
 
 def joined_families(plan: Plan) -> tuple[Joined, Joined]:
-    """(family, data set) → the families of one job, where these are several: of a job that trains them on it, and of one that
-    scores them on it and does not train there. What is left out of a run has a job of its own. So has what another family is made
-    of: no job waits for itself."""
+    """(family, data set) → the families of one job, where these are several: of one that trains them on it, and of one that
+    only scores them on it. What is left out of a run has a job of its own, and so has what another family is made of: no job
+    waits for itself."""
     if not plan.scale.get("together"):
         return {}, {}
     trained: dict[tuple[Any, ...], list[str]] = {}

@@ -1,19 +1,17 @@
 """Your own corpus: the configuration that compares pre-training objectives on a folder in BEIR's layout.
 
-``snakemake my_corpus_report --config my_corpus=DIR``. The folder has ``corpus.jsonl``, ``queries.jsonl`` and
-``qrels/{train,dev,test}.tsv`` (:mod:`pretrieve.benchmarks.official.beir`). :func:`with_my_corpus` makes of the project's
-configuration one in which
+``snakemake my_corpus_report --config my_corpus=DIR``. :func:`with_my_corpus` makes of the project's configuration one in which
 
 * the corpus that is pre-trained on is ``corpus.jsonl``, and the only data set is the folder: ``my-corpus``;
-* the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published``
-  is that one; those of ``my_corpus_options.objectives`` are trained further from it on the folder's texts, with equal steps each;
+* the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published`` is
+  that one; those of ``my_corpus_options.objectives`` are trained further from it on the folder's texts, with equal steps each;
 * all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
   the corpus (:mod:`pretrieve.benchmarks.made.corpus_pairs`), and ``my-corpus`` only tests; where no pairs can be made, nothing
   is trained;
 * which rows the table has of them: :mod:`pretrieve.workflow.my_corpus_rows`;
 * results are in ``results/{scale}/my_corpus``, so that the scale's own are not touched.
 
-The rules are those of the papers' tables. The folder is checked first (:mod:`pretrieve.benchmarks.official.beir_folder`).
+The folder is checked first (:mod:`pretrieve.benchmarks.official.beir_folder`).
 """
 
 from __future__ import annotations
@@ -56,10 +54,8 @@ _CROSS = "dupmae-teacher"
 
 
 def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
-    """The configuration for the folder that ``my_corpus`` names; the same one where it names none.
-
-    Raises ConfigError or DataError with one sentence, for an option, file, id or split that is wrong or missing.
-    """
+    """The configuration for the folder that ``my_corpus`` names; the same one where it names none. Raises ConfigError or
+    DataError with one sentence, for an option, file, id or split that is wrong or missing."""
     if not config.get("my_corpus"):
         return config
     check_config(at_scale(config), config["tables"])
@@ -70,11 +66,8 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_options(config: Mapping[str, Any]) -> None:
-    """The options of what is trained, by the keys that a user writes, before the documents are looked at.
-
-    Raises ConfigError for the first that is unknown, has a value that its recipe does not admit, or needs more hits than there
-    are.
-    """
+    """Before the documents are looked at, by the keys that a user writes: raise ConfigError for the first option that is
+    unknown, has a value that its recipe does not admit, or needs more hits than there are."""
     options, recipes = config["my_corpus_options"], at_scale(config)["recipes"]
     check_names("my_corpus_options.recipe", [options["recipe"]], recipes)
     depth, least = options["depth"], max(int(metric.partition("@")[2]) for metric in METRICS)
@@ -104,11 +97,9 @@ def _check_options(config: Mapping[str, Any]) -> None:
 
 
 def looked_at(config: Mapping[str, Any]) -> Folder:
-    """What the place has: a folder in BEIR's layout as it is, all others once their documents are in it.
-
-    Raises ConfigError for options of other places, and what reading raises.
-    """
-    # They import Parquet's library, which other calls of Snakemake do without.
+    """What the place has: a folder in BEIR's layout as it is, all others once their documents are in it. Raises ConfigError
+    for options of other places, and what reading raises."""
+    # They load Parquet's library, which other calls of Snakemake do without.
     from pretrieve.benchmarks.official.beir import packed_file
     from pretrieve.benchmarks.official.beir_folder import look_at
     from pretrieve.corpora.any_corpus import Wanted, converted, path_of
@@ -118,9 +109,8 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
     wanted = Wanted(**{key: options[key] for key in ("documents", "columns") if key in options})
     if folder.is_dir() and (corpus := packed_file(folder, "corpus.jsonl")):
         if wanted != Wanted():
-            key, other = (
-                ("columns", f", or name the file, a table: my_corpus={corpus}") if wanted.columns else ("documents", "")
-            )
+            key = "columns" if wanted.columns else "documents"
+            other = f", or name the file, a table: my_corpus={corpus}" if wanted.columns else ""
             raise ConfigError(
                 f"config: my_corpus_options.{key}: {corpus} has BEIR's layout, which is read as it is; leave {key} out{other}"
             )
@@ -133,7 +123,6 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
 
 
 def refuse_report() -> NoReturn:
-    """Raise the error of a comparison without a corpus."""
     raise ConfigError(
         f"{TARGET} needs a corpus: snakemake {TARGET} --config my_corpus=path/to/dir (docs/your-own-corpus.md)."
     )
@@ -149,11 +138,14 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     scale |= {"corpus": NAME, "roles": {}, "passage_length": options["passage_length"]}
     for key in ("means", "originals"):
         scale.pop(key, None)  # of data sets that are not there any more
-    pretraining = scale["pretraining"]
-    pretraining |= {"budgets": dict(options["budgets"]), "examples": options["examples"]}
-    pretraining["options"] = {"pairs": {"head": "none"}} | copy.deepcopy(dict(options["pretraining"]))
+    objectives = {"pairs": {"head": "none"}} | copy.deepcopy(dict(options["pretraining"]))
     for objective in ("retromae", "dupmae"):  # packed as all others, whose texts they are compared on
-        pretraining["options"].setdefault(objective, {}).setdefault("packing", "whole")
+        objectives.setdefault(objective, {}).setdefault("packing", "whole")
+    scale["pretraining"] |= {
+        "budgets": dict(options["budgets"]),
+        "examples": options["examples"],
+        "options": objectives,
+    }
     base = config["recipes"][options["recipe"]].get("recipe", options["recipe"])
     lengths = {key: scale[key] for key in ("query_length", "passage_length")}
     scale["finetuning"]["all"] = scale["finetuning"].get("all", {}) | lengths
@@ -198,9 +190,8 @@ def _without_effect(given: Mapping[str, Any], made: Mapping[str, Any]) -> list[s
     objectives = {"pairs" if isinstance(one["objective"], list) else one["objective"] for one in trained}
     unused = {"pretraining": dict.fromkeys(options["pretraining"].keys() - objectives, "no row has this objective")}
     if "timetable" not in options:  # a plan has written all of them
-        unused["budgets"] = dict.fromkeys(
-            options["budgets"].keys() - {one["budget"] for one in trained}, "no row has it"
-        )
+        others = options["budgets"].keys() - {one["budget"] for one in trained}
+        unused["budgets"] = dict.fromkeys(others, "no row has it")
     for part, name in (("finetuning", options["recipe"]), ("reranker", RERANKER)):
         unused[part] = {
             key: f"the recipe has {own}"
@@ -252,11 +243,8 @@ def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
         own["reader_options"] = {"test_share": folder.test_share}
     if folder.has_train or not folder.pairs:
         return {NAME: own}
-    pairs = both | {
-        "reader": folder.pairs,
-        "files": {"corpus": folder.files["corpus"]},
-        "reader_options": {"pairs": options["pairs"]},
-    }
+    pairs = {"reader": folder.pairs, "files": {"corpus": folder.files["corpus"]}}
+    pairs |= both | {"reader_options": {"pairs": options["pairs"]}}
     return {NAME: own | {"trained_on": PAIRS}, PAIRS: pairs}
 
 
@@ -297,10 +285,8 @@ def compares(config: Mapping[str, Any]) -> bool:
 
 def files_of(config: Mapping[str, Any], root: str) -> list[str]:
     """What a run on one's own corpus makes: the comparison, or without questions an index; [] for any other run."""
-    if not config.get("my_corpus"):
-        return []
-    names = ("table.csv", "table.md", "table.html", "retriever") if compares(config) else ("retriever",)
-    return [f"{root}/{name}" for name in names]
+    names = [*(["table.csv", "table.md", "table.html"] if compares(config) else []), "retriever"]
+    return [f"{root}/{name}" for name in names] if config.get("my_corpus") else []
 
 
 def timetable_of(config: Mapping[str, Any]) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """Your own corpus: the rows of the table, and the files that they are made of.
 
-A row is one way to search, from the cheapest to the most expensive to build and run: BM25, the published encoder as it is, the
-same fine-tuned, continued on the folder's texts and then fine-tuned, each of these together with BM25, and BM25 with a
-cross-encoder behind it. The rules and the table get them as plain values, for they go through JSON.
+A row is one way to search: BM25, the published encoder as it is, the same fine-tuned, continued on the folder's texts and then
+fine-tuned, each of these together with BM25, and BM25 with a cross-encoder behind it. Rows are plain values, for JSON.
 """
 
 from __future__ import annotations
@@ -29,9 +28,11 @@ _LABELS = {
     SCRATCH: "from random weights",
 }
 _KINDS = {PUBLISHED: "fine-tuned", SCRATCH: "scratch"}
+#: Kinds of rows with one system of vectors.
+DENSE = ("as-is", "fine-tuned", "continued", "scratch")
 
 
-def _row(kind: str, label: str, system: str, seeds: list[int], more: Mapping[str, str]) -> dict[str, Any]:
+def _row(kind: str, label: str, system: str, seeds: list[int], **more: str) -> dict[str, Any]:
     return {"kind": kind, "label": label, "system": system, "seeds": seeds, **more}
 
 
@@ -40,24 +41,23 @@ def rows_of(config: Mapping[str, Any]) -> list[dict[str, Any]]:
     ``cross``: of the reranked row, the cross-encoder."""
     options = config["my_corpus_options"]
     seeds, recipe = list(config["seeds"]), options["recipe"]
-    dense = [_row("as-is", "published encoder, not trained further", START, seeds[:1], {})]
+    dense = [_row("as-is", "published encoder, not trained further", START, seeds[:1])]
     order = list(_KINDS) + list(_LABELS)
     encoders = sorted(config["encoders"], key=lambda name: order.index(name) if name in order else len(order))
     encoders.sort(key=lambda name: (name != PUBLISHED, name == SCRATCH))
     for name in encoders if config["my_corpus_found"]["trains"] else ():
         label = "fine-tuned" if name == PUBLISHED else f"{_LABELS.get(name, name)}, fine-tuned"
-        dense.append(_row(_KINDS.get(name, "continued"), label, f"{name}.{recipe}-{SIZE}", seeds, {}))
-    rows = [_row("bm25", "BM25", BM25, [0], {}), *dense]
+        dense.append(_row(_KINDS.get(name, "continued"), label, f"{name}.{recipe}-{SIZE}", seeds))
+    rows = [_row("bm25", "BM25", BM25, [0]), *dense]
     for row in dense:
-        more = {"dense": row["system"]}
-        rows.append(_row("hybrid", f"BM25 + {row['label']}", f"hybrid-{row['system']}", row["seeds"], more))
+        label, system = f"BM25 + {row['label']}", f"hybrid-{row['system']}"
+        rows.append(_row("hybrid", label, system, row["seeds"], dense=row["system"]))
     if _reranks(config):
-        rows.append(_row("rerank", "BM25, reranked", RERANKED, seeds, {"cross": CROSS}))
+        rows.append(_row("rerank", "BM25, reranked", RERANKED, seeds, cross=CROSS))
     return rows
 
 
 def cost_files(root: str, row: Mapping[str, Any], trained_on: str, seed: int) -> list[str]:
-    """The cost files of the stages behind one seed of a row."""
     bm25 = paths.cost_files(root, BM25, NAME, trained_on, 0)["search"]
     if row["kind"] == "rerank":
         stages = paths.cost_files(root, row["cross"], NAME, trained_on, seed)
@@ -113,18 +113,14 @@ def table_request(config: Mapping[str, Any], root: str) -> dict[str, Any]:
 
 
 def metrics_of(request: Mapping[str, Any], *kinds: str) -> list[str]:
-    """The metrics files of the rows of some kinds, of all seeds."""
-    rows = (row for kind in kinds for row in request["rows"] if row["kind"] == kind)
+    """The metrics files of the rows of some kinds, or of all rows, of all seeds."""
+    rows = [row for row in request["rows"] if row["kind"] in kinds or not kinds]
     pairs = ((row["system"], seed) for row in rows for seed in row["seeds"])
     return [paths.metrics_file(request["root"], system, request["dataset"], seed) for system, seed in pairs]
-
-
-DENSE = ("as-is", "fine-tuned", "continued", "scratch")
-KINDS = ("bm25", *DENSE, "hybrid", "rerank")
 
 
 def table_inputs(request: Mapping[str, Any]) -> list[str]:
     """Every file that the table is made of: metrics and statistics; costs stand beside what the metrics are made of."""
     tasks = dict.fromkeys([request["dataset"], request["trained_on"]])
     stats = [f"{paths.task_dir(request['root'], task)}/stats.json" for task in tasks]
-    return [*metrics_of(request, *KINDS), *stats]
+    return [*metrics_of(request), *stats]

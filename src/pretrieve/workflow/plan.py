@@ -16,6 +16,7 @@ from typing import Any
 from pretrieve.base import paths
 from pretrieve.base.code_folder import REFERENCES, code_file
 from pretrieve.base.errors import ConfigError, check_names, nearest
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.corpora.readers import is_path, parts_of
 from pretrieve.references.cases import is_case, scored_by
 from pretrieve.references.figures import Figure, load_figures
@@ -33,6 +34,7 @@ from pretrieve.workflow.scales import (
     datasets_behind,
     is_original,
     means_of,
+    raw_files_of,
     reads,
     roles_of,
     vocabulary_corpus,
@@ -60,8 +62,8 @@ class Plan(PlanFamilies, PlanFiles):
         references: Path = REFERENCES,
         sources: Path = SOURCES,
     ) -> Plan:
-        """Check the configuration and read the tables' cells, the figures and the list of sources. The tables that are to be
-        built, or are in figures that are, are checked as :func:`~pretrieve.references.tables.load_table` does: before any job.
+        """Check the configuration and read the tables' cells, the figures and the list of sources. Tables that are to be built,
+        or are in figures that are, are read as a whole.
 
         Raises ConfigError or DataError in one line, for the first thing that is wrong.
         """
@@ -71,31 +73,30 @@ class Plan(PlanFamilies, PlanFiles):
         check_config(config, names)
         cells = {
             name: [
-                dict(zip(COLUMNS, fields, strict=True)) | {"paper": file.parent.name} for _, fields in cell_lines(file)
+                dict(zip((*COLUMNS, "paper"), (*fields, file.parent.name), strict=True))
+                for _, fields in cell_lines(file)
             ]
             for name, file in names.items()
         }
         entries = {row["name"]: row for row in _read_rows(sources)}
         plan = cls(config, tuple(names), cells, entries, load_figures(sorted(references.glob("*/figure*.yaml"))))
-        check_names("figures", config.get("figures", ()), plan.figures)
-        drawn = (plan.figures[name] for name in config.get("figures", ()))
-        behind = (f"{figure.paper}/{table}" for figure in drawn for table in figure.published_tables())
+        asked = config.get("figures", ())
+        check_names("figures", asked, plan.figures)
+        behind = (f"{name.split('/')[0]}/{table}" for name in asked for table in plan.figures[name].published_tables())
         read = cache(load_paper)
         for name in dict.fromkeys([*config["tables"], *behind]):
             load_table(references / name.split("/")[0] / "paper.yaml", references / f"{name}.csv", read)
         for corpus, options in config["corpora"].items():
             parts_of(config["corpora"], corpus)
-            own = {key: options.get(key) for key in ("dump", "leads")}
-            own |= {f"files.{key}": file for key, file in (options.get("files") or {}).items()}
-            for key, file in own.items():
-                if file and file not in entries and not is_path(file):
+            for key, file in raw_files_of(options).items():
+                if file not in entries and not is_path(file):
                     raise ConfigError(
                         f"config: corpora.{corpus}.{key}: {file!r} is neither a file nor a name in {sources}"
                         f"{nearest(file, entries)}"
                     )
-        every = [*cells.values(), *map(cells_of, plan.figures.values())]
-        roles = {cell["dataset"] for rows in every for cell in rows if cell["dataset"]}
-        of_paper = {f"{cell['paper']}/{cell['dataset']}" for rows in every for cell in rows}
+        every = [cell for rows in (*cells.values(), *map(cells_of, plan.figures.values())) for cell in rows]
+        roles = {cell["dataset"] for cell in every if cell["dataset"]}
+        of_paper = {f"{cell['paper']}/{cell['dataset']}" for cell in every}
         for role in plan.scale["roles"]:
             if role not in roles | of_paper:
                 raise ConfigError(
@@ -142,7 +143,7 @@ class Plan(PlanFamilies, PlanFiles):
 
     def parts(self, name: str) -> tuple[str, ...]:
         """The data sets behind what has a role: itself, or those of a mean. They have training data, sizes, metrics and
-        vocabulary in common (:func:`pretrieve.workflow.configuration.check_config`), so that the first stands for all."""
+        vocabulary in common, so that the first stands for all."""
         return datasets_behind(self.config, name)
 
     def trained_on(self, dataset: str) -> str:
@@ -228,11 +229,11 @@ class Plan(PlanFamilies, PlanFiles):
     def _other_vocabularies(self) -> dict[str, str]:
         """Encoders, data sets and means (``encoders.NAME``, ``datasets.NAME``) whose vocabulary is not the scale's, and
         its name."""
-        named = {f"encoders.{name}": corpus_of(self.config, name) for name in self.config["encoders"]}
-        tested = (*self.config["datasets"], *self.means)
-        named |= {f"datasets.{name}": vocabulary_corpus(self.config, self.parts(name)[0]) for name in tested}
-        names = {key: vocabulary_of(self.config, corpus).name for key, corpus in named.items()}
+        corpora = {f"encoders.{name}": corpus_of(self.config, name) for name in self.config["encoders"]}
+        for name in (*self.config["datasets"], *self.means):
+            corpora[f"datasets.{name}"] = vocabulary_corpus(self.config, self.parts(name)[0])
         usual = vocabulary_of(self.config, self.scale["corpus"]).name
+        names = {key: vocabulary_of(self.config, corpus).name for key, corpus in corpora.items()}
         return {key: name for key, name in names.items() if name != usual}
 
     def is_examples(self, dataset: str) -> bool:
@@ -247,11 +248,9 @@ class Plan(PlanFamilies, PlanFiles):
     @property
     def kinds(self) -> dict[str, str]:
         """What recipes train, and what data sets of examples are for, where it is no retriever."""
-        recipes = {name: recipe_kind(self.config, name) for name in self.config["recipes"]}
-        datasets = {
-            name: EXAMPLE_READERS.get(options["reader"], "ranking") for name, options in self.config["datasets"].items()
-        }
-        return {name: kind for name, kind in {**recipes, **datasets}.items() if kind != "ranking"}
+        kinds = {name: recipe_kind(self.config, name) for name in self.config["recipes"]}
+        kinds |= {name: READERS[options["reader"]].kind for name, options in self.config["datasets"].items()}
+        return {name: kind for name, kind in kinds.items() if kind != "ranking"}
 
     def metrics_of(self, dataset: str) -> list[str]:
         """What is measured on a data set, or on the parts of a mean."""

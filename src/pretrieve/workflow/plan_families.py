@@ -11,10 +11,11 @@ from typing import Any
 
 from pretrieve.analysis.plan import analyses
 from pretrieve.base import paths
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.references.figures import Figure
 from pretrieve.workflow.figure_inputs import cell_of, cells_of
-from pretrieve.workflow.job_options import EXAMPLE_READERS, chain_of, fits, recipe_kind, recipe_options
-from pretrieve.workflow.joined_jobs import Families, Joined, by_sizes, joined_families, sizes_here
+from pretrieve.workflow.job_options import chain_of, fits, recipe_kind, recipe_options
+from pretrieve.workflow.joined_jobs import Families, Joined, Trained, by_sizes, joined_families, sizes_here
 
 
 class PlanFamilies:
@@ -43,9 +44,8 @@ class PlanFamilies:
 
     @cached_property
     def asked_sizes(self) -> dict[tuple[str, str], set[str]]:
-        """(family, task) → the training-set sizes that tables, figures and analyses ask for. A family is an encoder and a recipe;
-        what a retriever is made from is asked for too. All of ``references/`` counts, so that one more table trains nothing
-        again."""
+        """(family, task) → the training-set sizes that tables, figures and analyses ask for, and those of what a retriever is
+        made from. All of ``references/`` counts, so that one more table trains nothing again."""
         asked: dict[tuple[str, str], set[str]] = {}
 
         def ask(encoder: str, recipe: str, task: str, sizes: set[str]) -> None:
@@ -84,25 +84,23 @@ class PlanFamilies:
         return {(family, task): sizes for task, pairs in self._trained_on.items() for family, sizes in pairs}
 
     @cached_property
-    def _trained_on(self) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+    def _trained_on(self) -> dict[str, Trained]:
         """Task → the families and sizes of :attr:`trained_sizes`. Tasks that nothing asks for and that are alike share theirs."""
         asked: dict[str, dict[str, set[str]]] = {}
         for (family, task), sizes in self.asked_sizes.items():
             asked.setdefault(task, {})[family] = sizes
-        shared: dict[tuple[Any, ...], tuple[tuple[str, tuple[str, ...]], ...]] = {}
+        shared: dict[tuple[Any, ...], Trained] = {}
         found = {}
         for task in self.tasks:
             options = self.config["datasets"][task]
-            like = (EXAMPLE_READERS.get(options["reader"]), *options["sizes"])
+            like = (READERS[options["reader"]].kind, *options["sizes"])
             if task in asked:
                 found[task] = self._sizes_on(task, asked[task])
-            elif like in shared:
-                found[task] = shared[like]
             else:
-                found[task] = shared[like] = self._sizes_on(task, {})
+                found[task] = shared[like] = shared.get(like) or self._sizes_on(task, {})
         return found
 
-    def _sizes_on(self, task: str, asked: Mapping[str, set[str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def _sizes_on(self, task: str, asked: Mapping[str, set[str]]) -> Trained:
         sizes_of, own = dict(asked), self.config["datasets"][task]["sizes"]
         whole = set(own)
         steps = {name: self._steps(name, task) for name in self.config["recipes"] if fits(self.config, name, task)}
@@ -144,21 +142,14 @@ class PlanFamilies:
     def scored_at_once(self) -> set[tuple[str, str]]:
         """(family, task) that one job trains and scores: what a table or a figure measures on the task that it is trained on,
         and what negatives are mined with."""
-        return {
-            (family, task)
-            for family, task in self._measured_where_trained | self.mined
-            if family in self.scored_sizes.get(task, ())
-        }
-
-    @cached_property
-    def _measured_where_trained(self) -> set[tuple[str, str]]:
-        return {
+        measured = {
             (paths.parse_system(cell["system"]).family, part)
             for cell, dataset in self._scored_cells
             if cell["metric"]  # vectors have none
             for part in self.parts(dataset)
             if self.trained_on(part) == part
         }
+        return {(family, task) for family, task in measured | self.mined if family in self.scored_sizes.get(task, ())}
 
     @cached_property
     def _joined(self) -> tuple[Joined, Joined]:

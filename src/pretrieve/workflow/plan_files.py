@@ -22,6 +22,7 @@ from pretrieve.workflow.job_options import PUBLISHED, lineage, recipe_options
 from pretrieve.workflow.scales import (
     articles_of,
     corpus_of,
+    raw_files_of,
     used_corpora,
     vocabulary_corpus,
     vocabulary_of,
@@ -59,19 +60,12 @@ class PlanFiles:
     @property
     def page_files(self) -> list[str]:
         """Every file of every table and figure, whether it is to be built or not."""
-        places = (
-            (paths.table_file, self.all_tables, ("csv", "md", "html", "tex", "manifest.json")),
-            (paths.figure_file, self.figures, ("svg", "csv", "manifest.json")),
-        )
-        return [
-            file_of(self.root, *name.split("/"), kind)
-            for file_of, names, kinds in places
-            for name in names
-            for kind in kinds
-        ]
+        pages = [(paths.table_file, name, ("csv", "md", "html", "tex", "manifest.json")) for name in self.all_tables]
+        pages += [(paths.figure_file, name, ("svg", "csv", "manifest.json")) for name in self.figures]
+        return [file_of(self.root, *name.split("/"), kind) for file_of, name, kinds in pages for kind in kinds]
 
     def check_table(self, name: str) -> str:
-        """The name of a table, PAPER/TABLE. Raises ConfigError when there is none of this name; it names the nearest one."""
+        """The name of a table, PAPER/TABLE. Raises ConfigError when there is none of this name."""
         if name not in self.cells:
             raise ConfigError(
                 f"table {name!r}: no such table; allowed: {', '.join(self.cells)}{nearest(name, self.cells)}"
@@ -79,7 +73,7 @@ class PlanFiles:
         return name
 
     def refuse_page(self, target: str) -> NoReturn:
-        """Raises ConfigError for a target that looks like a file of a table or figure and is none; it names the nearest one."""
+        """Raises ConfigError for a target that looks like a file of a table or figure and is none."""
         what, names = ("figure", self.figures) if "/figures/" in target else ("table", self.all_tables)
         raise ConfigError(
             f"target {target}: no such {what}; {self.root}/{what}s/PAPER/{what.upper()} with PAPER/{what.upper()} one of "
@@ -114,32 +108,29 @@ class PlanFiles:
         }
 
     def made_of_files(self, family: str, task: str, size: str, seed: int | str) -> list[str]:
-        """The files behind :meth:`made_of`: a rule's input."""
         made = self.made_of(family, task, size, seed)
         places = [made[key] for key in ("start", "teacher") if made[key]]
         return [*made["negatives"].values(), *(f"{place}/pretrieve.json" for place in places)]
 
     def table_inputs(self, paper: str, table: str) -> list[str]:
         """Metrics and statistics files behind a table; of case studies, the runs and texts too."""
-        files: dict[str, None] = {}
+        files: list[str] = []
         cells = self.cells[f"{paper}/{table}"]
         cases = [cell for cell in cells if cell["system"] and is_case(cell["metric"])]
         for cell in cells:
-            dataset = self.measured(cell)
+            system, dataset = cell["system"], self.measured(cell)
             if dataset is None:
                 continue
             if cell in cases:
                 if None not in map(self.measured, cases):  # a case compares two systems
                     systems = {case["system"]: self.seeds_of(case["system"]) for case in cases}
-                    files.update(dict.fromkeys(case_files(self.root, systems, dataset)))
-                continue
-            if cell["system"] == "statistics":
+                    files += case_files(self.root, systems, dataset)
+            elif system == "statistics":
                 kind = "pairs" if dataset in self.config["corpora"] else "tasks"
-                files[f"{self.root}/{kind}/{dataset}/stats.json"] = None
-                continue
-            for seed in self.seeds_of(cell["system"]):
-                files[paths.metrics_file(self.root, cell["system"], dataset, seed)] = None
-        return list(files)
+                files.append(f"{self.root}/{kind}/{dataset}/stats.json")
+            else:
+                files += [paths.metrics_file(self.root, system, dataset, seed) for seed in self.seeds_of(system)]
+        return list(dict.fromkeys(files))
 
     def overlaps(self) -> dict[str, str]:
         """Data set → the file with what its test texts share with the pre-training corpus, of every data set that has a role
@@ -189,8 +180,8 @@ class PlanFiles:
         return sorted(map(self.raw_file, names.union(*map(self._corpus_sources, corpora))))
 
     def corpora_behind(self, system: str, dataset: str) -> set[str]:
-        """The corpora behind a cell: the one whose vocabulary its data set has, and those that its encoder, and every encoder
-        that it starts from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
+        """The corpora behind a cell: those of its data set's vocabulary and texts, and those that its encoder, and every
+        encoder that it starts from, are pre-trained on. Of statistics of pairs, the corpus that is counted."""
         if dataset in self.config["corpora"]:
             return {dataset}
         parts = self.parts(dataset)
@@ -213,24 +204,19 @@ class PlanFiles:
     def _corpus_sources(self, name: str) -> list[str]:
         """The raw files of a corpus and of its parts, with a vocabulary that is given as a file: names of sources, or paths."""
         corpus = self.config["corpora"][name]
-        own = [*(corpus.get(key) for key in ("dump", "leads")), *(corpus.get("files") or {}).values()]
         given = vocabulary_of(self.config, name).file
-        own += self._packed(given)[-1:] if hub.is_published(given) else [given]
-        return [
-            *filter(None, own),
-            *(file for part in corpus.get("parts") or () for file in self._corpus_sources(part)),
-        ]
-
-    def hub_starts(self) -> list[str]:
-        """Every published checkpoint that an encoder starts from or a vocabulary is taken from (``hub:OWNER/NAME``)."""
-        named = [entry.get("start", "") for entry in self.config["encoders"].values()]
-        named += [vocabulary_of(self.config, corpus).file for corpus in used_corpora(self.config)]
-        return sorted({start for start in named if start.startswith("hub:")})
+        vocabulary = self._packed(given)[-1:] if hub.is_published(given) else [given] if given else []
+        parts = (file for part in corpus.get("parts") or () for file in self._corpus_sources(part))
+        return [*raw_files_of(corpus).values(), *vocabulary, *parts]
 
     @cached_property
     def checkpoints(self) -> dict[str, str]:
-        """Folder below ``data/hub`` → the published checkpoint that is copied there."""
-        return {hub.place_of(start).rpartition("/")[2]: start for start in self.hub_starts()}
+        """Folder below ``data/hub`` → the published checkpoint (``hub:OWNER/NAME``) that is copied there: every one that an
+        encoder starts from or a vocabulary is taken from."""
+        named = [entry.get("start", "") for entry in self.config["encoders"].values()]
+        named += [vocabulary_of(self.config, corpus).file for corpus in used_corpora(self.config)]
+        starts = sorted({start for start in named if start.startswith("hub:")})
+        return {hub.place_of(start).rpartition("/")[2]: start for start in starts}
 
     def corpus_parts(self, name: str) -> list[Part]:
         """The parts of a corpus, with the paths of their files."""
@@ -253,7 +239,7 @@ class PlanFiles:
     def licences(self, task: str) -> list[str]:
         """Where the texts that a retriever was trained on come from, and their licences."""
         corpora = [self.scale["corpus"], *([articles_of(self.config, task)] if wants_corpus(self.config, task) else [])]
-        names = [file for corpus in dict.fromkeys(corpora) for file in self._corpus_sources(corpus)]
+        names = [file for corpus in corpora for file in self._corpus_sources(corpus)]
         names = list(dict.fromkeys([*names, *self.config["datasets"][task].get("files", {}).values()]))
         named = [f"{name}: {self.sources[name]['licence']}" for name in names if name in self.sources]
         return named + [f"{task}: {name}" for name in names if name not in self.sources]
@@ -273,7 +259,6 @@ class PlanFiles:
 
     @property
     def source_folder(self) -> str:
-        """Where raw files are once they are checked."""
         return f"{overrides.FOLDER}/sources" if self.config.get("rehearsal") else "data/sources"
 
     def source_file(self, name: str) -> str:

@@ -14,24 +14,24 @@ from pretrieve.workflow.job_options import chain_of
 
 def check_recipes(config: Mapping[str, Any]) -> None:
     """Check every recipe's options, and that its start, its teacher and the recipe of its negatives exist and come before it."""
-    scale, name_of = config["scales"][config["scale"]], config["recipes"]
-    for base, options in scale["finetuning"].items():
+    where, recipes = f"scales.{config['scale']}.finetuning", config["recipes"]
+    for base, options in config["scales"][config["scale"]]["finetuning"].items():
         if base != "all":
-            check_names(f"scales.{config['scale']}.finetuning", [base], RECIPES)
+            check_names(where, [base], RECIPES)
         known = {key for recipe in (RECIPES.values() if base == "all" else [RECIPES[base]]) for key in recipe}
         if unknown := sorted(set(options) - known):
             raise ConfigError(
-                f"config: scales.{config['scale']}.finetuning.{base}.{unknown[0]}: unknown option; it has "
-                f"{', '.join(sorted(known))}{nearest(unknown[0], known)}"
+                f"config: {where}.{base}.{unknown[0]}: unknown option; it has {', '.join(sorted(known))}"
+                f"{nearest(unknown[0], known)}"
             )
     variants = {dataset.get("variant") for dataset in config["datasets"].values()} | {None}
-    for name in name_of:
+    for name in recipes:
         for variant in variants:
-            options, where, seen = _resolved(config, name, variant), name, [name]
+            options, seen = _resolved(config, name, variant), [name]
             waiting = chain_of(options)
             while waiting:
                 step = waiting.pop()
-                check_names(f"recipes.{where}.options (start, negatives, teacher)", [step], name_of)
+                check_names(f"recipes.{name}.options (start, negatives, teacher)", [step], recipes)
                 if step == name:
                     raise ConfigError(
                         f"config: recipes.{name}: depends on itself{' through ' if seen[1:] else ''}{', '.join(seen[1:])}."
@@ -39,7 +39,7 @@ def check_recipes(config: Mapping[str, Any]) -> None:
                 if step not in seen:
                     seen.append(step)
                     waiting += chain_of(_resolved(config, step, variant))
-            check_together(name_of[name].get("recipe", name), options, f"recipes.{name}.options")
+            check_together(recipes[name].get("recipe", name), options, f"recipes.{name}.options")
             _check_shape(config, name, variant, options)
             _check_lengths(config, name, variant, options)
             _check_pools(config, name, variant, options)

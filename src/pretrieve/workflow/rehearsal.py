@@ -1,8 +1,8 @@
 """``--config rehearsal=1``: every job of a scale, with narrow models, a few steps and made-up data in the official formats.
 
-A run at the scale ``paper`` takes days. A mistake in the last job (a wrong option, a role without its file, too little disk
-under ``/tmp`` of a node) should not be found after all of them. A rehearsal has the same graph of jobs, the same rules, the
-same profile. What it changes is here, and nothing else:
+A run at the scale ``paper`` takes days; a mistake in the last job (a wrong option, a role without its file, too little disk
+under ``/tmp`` of a node) should not be found after all others. A rehearsal has the same jobs, rules and profile. What it
+changes:
 
 =============  =====================================================================================================
 widths         of bodies, projections and representations; the number of layers stays, so that every option of a

@@ -41,24 +41,20 @@ class DataRules:
         self.plan, self.config, self.root = plan, plan.config, plan.root
 
     def source_name(self, file: str) -> str:
-        """The source of a raw file."""
         return self.plan.source_at[f"{self.plan.source_folder}/{file}"]
 
     def source_checksum(self, file: str) -> str:
-        """What the list says."""
         return self.plan.sources[self.source_name(file)]["checksum"]
 
     def corpus_files(self, name: str, *tables: str) -> list[str]:
-        """Parquet tables of a corpus."""
         return [f"{paths.corpus_dir(self.root, name)}/{table}.parquet" for table in tables]
 
     def corpus_raw_files(self, corpus: str) -> list[str]:
-        """Paths of the raw files of a corpus, with those of all its parts."""
         parts = self.plan.corpus_parts(corpus)
         return list(dict.fromkeys(file for part in parts for file in part.files.values()))
 
     def corpus_arguments(self, corpus: str) -> str:
-        """The same as options of corpus.py: ``--part NAME=READER FILE=PATH …`` for each part."""
+        """``--part NAME=READER FILE=PATH …`` for each part."""
         parts = self.plan.corpus_parts(corpus)
         return " ".join(f"--part {_named([(part.name, part.reader), *part.files.items()])}" for part in parts)
 
@@ -70,7 +66,6 @@ class DataRules:
         return stage_code("corpus.py", *corpus_formats.modules_of(readers), entries=entries)
 
     def exclude_argument(self, corpus: str) -> str:
-        """The list of titles whose articles a corpus leaves out, as an option."""
         return "".join(f"--exclude {shlex.quote(file)}" for file in self.plan.excluded(corpus))
 
     def expected_counts(self, corpus: str) -> str:
@@ -78,7 +73,6 @@ class DataRules:
         return _named(self.config["corpora"][corpus].get("expect", {}).items())
 
     def vocabulary_size(self, corpus: str) -> int:
-        """Word pieces at most."""
         return vocabulary_of(self.config, corpus).size
 
     def given_argument(self, corpus: str) -> str:
@@ -92,11 +86,9 @@ class DataRules:
         return resolve("pairs", None, {}, "scales", given)["ict_keep"]
 
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
-        """The format of a data set."""
         return dataset_formats.READERS[self.config["datasets"][dataset]["reader"]]
 
     def collection_inputs(self, dataset: str) -> list[str]:
-        """The files that a collection is read from."""
         return list(self.plan.dataset_files(dataset).values())
 
     def collection_words(self, dataset: str) -> str:
@@ -110,8 +102,8 @@ class DataRules:
         return _named(self.plan.dataset_files(dataset).items())
 
     def contents_of(self, files: Iterable[str]) -> str:
-        """Of files of one's own corpus, what tells their contents from others at the same places, which may be older than the
-        results; of all others ''."""
+        """What tells the contents of files of one's own corpus from others at the same places, whatever their dates; '' of all
+        other files."""
         contents = self.config.get("my_corpus_found", {}).get("contents", {})
         return "".join(contents.get(file, "") for file in files)
 
@@ -127,7 +119,6 @@ class DataRules:
         return stage_code("task.py", reader.module, entries=repr(reader))
 
     def task_kind(self, dataset: str) -> str:
-        """The rule that makes a task."""
         if self.plan.is_examples(dataset):
             return "example_task"
         return "task_with_answers" if self.reader_of(dataset).answers else "task"
@@ -171,11 +162,9 @@ class DataRules:
         return [f"{directory}/{name}" for name in TASK_KINDS[self.task_kind(dataset)]]
 
     def tokenizer_of(self, dataset: str) -> str:
-        """The vocabulary that the texts of a data set are tokenised with."""
         return f"{paths.corpus_dir(self.root, vocabulary_corpus(self.config, dataset))}/tokenizer.json"
 
     def bm25_of(self, dataset: str, key: str) -> float | str:
-        """BM25's k1, b or language on a data set."""
         given = self.config["datasets"][dataset].get("bm25", self.config["bm25"])
         return given.get(key, "en") if key == "language" else given[key]
 
@@ -193,24 +182,18 @@ class DataRules:
         """What is searched and how it is scored, as options: task, sizes, depth, metrics, conventions."""
         options = self.config["datasets"][dataset]
         words = ["--task", paths.task_dir(self.root, dataset), "--sizes", *sizes]
-        words += ["--depth", str(options.get("depth", 100))]
-        words += ["--metrics", *self.plan.metrics_of(dataset)]
+        words += ["--depth", str(options.get("depth", 100)), "--metrics", *self.plan.metrics_of(dataset)]
         return shlex.join([*words, "--conventions", *options.get("conventions", [])])
 
     def metrics_of_parts(self, system: str, mean: str, seed: int | str) -> list[str]:
-        """The metrics files of the parts of a mean."""
-        parts = self.plan.means[mean]
-        return [paths.metrics_file(self.root, system, part, seed) for part in parts]
+        return [paths.metrics_file(self.root, system, part, seed) for part in self.plan.means[mean]]
 
     def licences_of(self, dataset: str) -> str:
-        """Where the texts of a task come from, and their licences, as shell words."""
         return shlex.join(self.plan.licences(dataset))
 
     def figure_inputs(self, paper: str, figure: str) -> list[str]:
-        """What a figure is measured from."""
         return figure_plan.figure_inputs(self.plan, f"{paper}/{figure}")
 
     def figure_tables(self, paper: str, figure: str) -> list[str]:
-        """The published tables that a figure takes values from."""
         tables = self.plan.figures[f"{paper}/{figure}"].published_tables()
         return [str(code_file(f"references/{paper}/{table}.csv")) for table in tables]

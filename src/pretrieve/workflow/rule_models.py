@@ -7,7 +7,6 @@ is trained on, and of scores the tested one) and ``seed``; ``sizes``: training-s
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +30,6 @@ STORE_FILES = ("corpus.json", "queries.json")
 
 
 class ModelRules:
-    """Of a plan."""
-
     def __init__(self, plan: Plan, data: DataRules) -> None:
         self.plan, self.data, self.config, self.root = plan, data, plan.config, plan.root
 
@@ -40,26 +37,21 @@ class ModelRules:
         """Paths below ``results/{scale}/KIND`` of ``{family}`` and ``{seed}``, size by size: files in a folder, or files of their
         own (a name that begins with a dot), or without ``names`` the folders."""
         folders = [f"{self.root}/{kind}/{{family}}-{size}/{dataset}/seed{{seed}}" for size in sizes]
-        return [
-            folder + name if name.startswith(".") else os.path.join(folder, name)
-            for folder in folders
-            for name in names
-        ] or folders
+        ends = [name if name.startswith(".") else f"/{name}" for name in names]
+        return [folder + end for folder in folders for end in ends or [""]]
 
     def pretraining_options(self, encoder: str) -> dict[str, Any]:
-        """What decides an encoder, as pretrain.py takes it."""
         return encoder_options(self.config, encoder).to_dict()
 
     def pretrained(self) -> dict[tuple[str, ...], list[str]]:
-        """Names of snapshots → the encoders whose training leaves these."""
         return groups(self.config["encoders"])
 
     def snapshot_files(self, names: Sequence[str], files: Sequence[str]) -> list[str]:
         """The files of an encoder and of its snapshots, with ``{encoder}`` and ``{seed}``; the encoder's first."""
-        ends = ["", *(f"-{name}" for name in names)]
-        return [
-            f"{paths.encoder_dir(self.root, f'{{encoder}}{end}', '{seed}')}/{file}" for end in ends for file in files
+        folders = [
+            paths.encoder_dir(self.root, "{encoder}" + end, "{seed}") for end in ("", *(f"-{name}" for name in names))
         ]
+        return [f"{folder}/{file}" for folder in folders for file in files]
 
     def snapshot_argument(self, encoder: str, seed: int | str) -> str:
         """The options of pretrain.py that name the directories of an encoder's snapshots, and their shares of the steps."""
@@ -75,38 +67,30 @@ class ModelRules:
         return stage_code("pretrain.py", *objectives.modules_of(objective))
 
     def store_of(self, encoder: str) -> str:
-        """The token store that an encoder is pre-trained on."""
         return f"{paths.corpus_dir(self.root, corpus_of(self.config, encoder))}/tokens"
+
+    def store_files(self, encoder: str) -> str:
+        return f"{self.store_of(encoder)}/meta.json"
 
     def outside(self, encoder: str) -> str | None:
         """The start of an encoder that is hub:OWNER/NAME, package:NAME or dir:PATH, or None."""
-        start = self.config["encoders"][encoder].get("start")
-        return start if start is not None and from_outside(start) else None
-
-    def store_files(self, encoder: str) -> str:
-        """What stands for the same, complete."""
-        return f"{self.store_of(encoder)}/meta.json"
+        start = self.config["encoders"][encoder].get("start", "")
+        return start if from_outside(start) else None
 
     def start_of(self, encoder: str, seed: int | str) -> list[str]:
         """Files of what an encoder starts from; none for a fresh one."""
         if outside := self.outside(encoder):
             return hub.files_of(outside)
         start = started_from(self.config, encoder)
-        if start is None:
-            return []
-        directory = paths.encoder_dir(self.root, start, seed)
-        return [f"{directory}/{name}" for name in ENCODER_FILES]
+        return [f"{paths.encoder_dir(self.root, start, seed)}/{name}" for name in ENCODER_FILES] if start else []
 
     def start_argument(self, encoder: str, seed: int | str) -> str:
         """The option of pretrain.py that names the directory of an encoder's start; nothing for a fresh one."""
         outside, own = self.outside(encoder), started_from(self.config, encoder)
-        if outside is None and own is None:
-            return ""
-        directory = hub.place_of(outside) if outside else paths.encoder_dir(self.root, own, seed)
-        return f"--start {shlex.quote(directory)}"
+        directory = hub.place_of(outside) if outside else paths.encoder_dir(self.root, own, seed) if own else ""
+        return f"--start {shlex.quote(directory)}" if directory else ""
 
     def checkpoints_of(self, encoder: str, seed: int | str) -> str:
-        """The folder of the checkpoints of an encoder's training."""
         return f"{self.root}/checkpoints/encoders/{encoder}/seed{seed}"
 
     def base_of(self, family: str) -> str | None:
@@ -130,7 +114,6 @@ class ModelRules:
         return paths.encoder_dir(self.root, wildcards.family.split(".")[0], wildcards.seed)
 
     def encoder_weights(self, wildcards: Any) -> str:
-        """The weights of the same."""
         return f"{self.encoder_of(wildcards)}/model.safetensors"
 
     def watched_sizes(self, task: str, wildcards: Any) -> list[str]:
@@ -145,7 +128,6 @@ class ModelRules:
         return options
 
     def family_options(self, wildcards: Any) -> str:
-        """Options of the recipe of ``{family}`` on a task, as an argument."""
         return as_argument(self.options_of(wildcards.dataset, wildcards))
 
     def finetuning_code(self, wildcards: Any) -> str:
@@ -172,21 +154,17 @@ class ModelRules:
         return f"--query-length {options['query_length']} --passage-length {options['passage_length']}"
 
     def made_of_files(self, sizes: Sequence[str], wildcards: Any) -> list[str]:
-        """What the retrievers of ``{family}`` are made of beside their encoder."""
-        place = (wildcards.family, wildcards.dataset)
-        files = [file for size in sizes for file in self.plan.made_of_files(*place, size, wildcards.seed)]
-        return list(dict.fromkeys(files))
+        family, task, seed = wildcards.family, wildcards.dataset, wildcards.seed
+        return list(dict.fromkeys(file for size in sizes for file in self.plan.made_of_files(family, task, size, seed)))
 
     def scoring(self, dataset: str) -> str:
         """The command that scores: ``retrieve``, or ``predict`` for tasks of examples."""
         return "predict" if self.plan.is_examples(dataset) else "retrieve"
 
     def scoring_code(self, dataset: str) -> str:
-        """The code that makes scores."""
         return stage_code(f"{self.scoring(dataset)}.py")
 
     def scored_models(self, sizes: Sequence[str], wildcards: Any) -> list[str]:
-        """Files of the models that are scored."""
         return self._files("retrievers", self.plan.trained_on(wildcards.dataset), sizes, wildcards, *RETRIEVER_FILES)
 
     def scores_of(self, job: Families) -> list[str]:
@@ -199,8 +177,7 @@ class ModelRules:
         return [*files, *scores, *(of_sizes("negatives", place, sizes, ".jsonl.gz") if job.follows == "mined" else [])]
 
     def scoring_words(self, sizes: Sequence[str], mined: bool, wildcards: Any) -> str:
-        """The command line behind the command's name, without log and threads: Snakemake does not record a param that a function
-        makes of ``threads``, so a change of these words would run nothing again."""
+        """The command line behind the command's name, without log and threads: Snakemake records no param made of ``threads``."""
         dataset = wildcards.dataset
         task = self.plan.trained_on(dataset)
         options = json.dumps(self.options_of(task, wildcards), sort_keys=True, separators=(",", ":"))
@@ -209,10 +186,8 @@ class ModelRules:
         if self.plan.is_examples(dataset):
             words = ["--task", paths.task_dir(self.root, dataset), "--sizes", *sizes]
             words += ["--metrics", *self.plan.metrics_of(dataset), "--options", options]
-            lists |= {
-                "--models": models,
-                "--predictions": self._files("predictions", dataset, sizes, wildcards, ".tsv.gz"),
-            }
+            predictions = self._files("predictions", dataset, sizes, wildcards, ".tsv.gz")
+            lists |= {"--models": models, "--predictions": predictions}
         else:
             words = [*shlex.split(self.data.score_arguments(dataset, sizes)), "--options", options]
             words += ["--search", json.dumps(self.plan.scale.get("search", {}), sort_keys=True)]

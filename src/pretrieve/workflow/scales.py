@@ -1,22 +1,19 @@
 """What a scale has of its own: entries laid over the general ones, corpora of single encoders, vocabularies, roles of a paper.
 
-``demo`` and ``small`` measure five papers with one corpus, one vocabulary and one list of encoders. The papers differ in all
-three. So a scale of ``config.yaml`` may have
+The papers differ in corpora, vocabularies and encoders. So a scale may have
 
 * ``corpora``, ``datasets``, ``encoders`` and ``recipes``: each entry is laid over the general entry of its name, key by key;
   ``null`` removes a key or a whole entry. A scale with ``datasets`` has those, and of the general ones only what has a role
-  there or trains retrievers for one, and what a user added: a rule is made for each data set, and reading rules takes time in
-  every job.
-* ``roles`` of one paper, ``PAPER/ROLE: DATASET``, which go before the role's own: SEED-Encoder reads MS MARCO's passages without
-  titles, Condenser with them, and scores on the two are not to be compared.
+  there or trains retrievers for one, and what a user added, for every job reads a rule for each data set.
+* ``roles`` of one paper, ``PAPER/ROLE: DATASET``, which go before the role's own: SEED-Encoder reads MS MARCO's passages
+  without titles, Condenser with them, and scores on the two are not to be compared.
 * ``seeds`` and ``figures``, unless the configuration itself (``--config``) has others.
 * ``means``, ``NAME: [DATASET, …]``, which have roles as data sets do: the score on one is the mean of the scores on its parts,
   each with equal weight, as BEIR counts CQADupStack's twelve forums. A part may be another mean.
 
-An encoder is pre-trained on its ``corpus``, by default the scale's. A corpus has its vocabulary, by default the scale's; the
-texts of a data set are tokenised with that of the corpus which its key ``vocabulary`` names. An encoder can only read what is
-made with its own vocabulary. A data set that is made of a corpus, or searched in one, is made of its ``corpus``, by default the
-scale's. Standard library only, for the workflow reads it.
+An encoder is pre-trained on its ``corpus``, and so is a data set made of, or searched in, its ``corpus``. A corpus has its own
+vocabulary; a data set's texts are tokenised with that of the corpus which its key ``vocabulary`` names, and an encoder can only
+read what is made with its vocabulary. By default all are the scale's. Standard library only, for the workflow reads it.
 """
 
 from __future__ import annotations
@@ -24,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_names
 from pretrieve.benchmarks.readers import READERS
 
 #: The sections that a scale may lay its own entries over.
@@ -44,10 +41,7 @@ class Vocabulary(NamedTuple):
 
 def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The configuration with the entries of its scale laid over the general ones, and the scale's seeds and figures where it
-    names none; itself when the scale has none of these.
-
-    Raises ConfigError for a section or an entry that is no mapping.
-    """
+    names none; itself when the scale has none of these. Raises ConfigError for a section or an entry that is no mapping."""
     scales, name = config.get("scales"), config.get("scale")
     scale = scales.get(name) if isinstance(scales, Mapping) and isinstance(name, str) else None
     if isinstance(scale, Mapping) and (given := {key: scale[key] for key in ("seeds", "figures") if key in scale}):
@@ -77,8 +71,8 @@ def at_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def of_one_scale(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration :func:`at_scale`, without other scales' entries and what changes no result: all that a program needs
-    that reads results, in a third of the size. It says whether there is a mirror, for the commands that are shown."""
+    """A configuration :func:`at_scale`, without other scales' entries and what changes no result, for programs that read
+    results. It says whether there is a mirror, for the commands that are shown."""
     name = config["scale"]
     kept = {key: value for key, value in config.items() if key not in ("mirror", "checkpoint_seconds")}
     kept |= {"mirror": "DIR"} if config.get("mirror") else {}
@@ -158,6 +152,13 @@ def corpus_of(config: Mapping[str, Any], encoder: str) -> str:
     return config["encoders"][encoder].get("corpus", config["scales"][config["scale"]]["corpus"])
 
 
+def raw_files_of(corpus: Mapping[str, Any]) -> dict[str, str]:
+    """Key of an entry of ``corpora`` → the raw file that it names: ``dump``, ``leads``, ``files.NAME``."""
+    named = {key: corpus.get(key) for key in ("dump", "leads")}
+    named |= {f"files.{name}": file for name, file in (corpus.get("files") or {}).items()}
+    return {key: file for key, file in named.items() if file}
+
+
 def vocabulary_of(config: Mapping[str, Any], corpus: str) -> Vocabulary:
     """The vocabulary of a corpus: its own ``vocabulary_size`` and ``vocabulary_file``, or the scale's."""
     own, scale = config["corpora"].get(corpus, {}), config["scales"][config["scale"]]
@@ -196,16 +197,11 @@ def used_corpora(config: Mapping[str, Any]) -> list[str]:
 
 
 def check_scale(config: Mapping[str, Any]) -> None:
-    """Check the corpora that encoders and data sets name, that an encoder goes on with the vocabulary of its start, and that a
-    data set is tokenised as what it is trained on.
-
-    Raises ConfigError for the first thing that is wrong, in one line.
-    """
+    """Check the corpora that encoders and data sets name, that an encoder goes on with the vocabulary of its start, and that
+    a data set is tokenised as what it is trained on. Raises ConfigError for the first thing that is wrong, in one line."""
     for section, key in (("encoders", "corpus"), ("datasets", "corpus"), ("datasets", "vocabulary")):
         for name, entry in config[section].items():
-            if key in entry and entry[key] not in config["corpora"]:
-                known = ", ".join(config["corpora"])
-                raise ConfigError(f"config: {section}.{name}.{key}: {entry[key]!r} is not allowed; allowed: {known}")
+            check_names(f"{section}.{name}.{key}", [entry[key]] if key in entry else [], config["corpora"])
     for name, entry in config["datasets"].items():
         if "corpus" in entry and not wants_corpus(config, name):
             raise ConfigError(

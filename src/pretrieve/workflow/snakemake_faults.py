@@ -1,10 +1,9 @@
 """What has to be done because Snakemake has a fault: its timers pile up (8.19.1 to 9.27.1, the newest one examined).
 
-Snakemake limits the rate at which jobs start (``max-jobs-per-timespan``). After every look at the ready jobs it sets a timer for
-the next, so that jobs which the limit held back are not forgotten. But the end of each job is such a look too, and each look sets
-a timer of its own: as long as any job is ready these chains never end, and there are as many of them as jobs have ended. A look
-asks for the size of every input file of every ready job. With some hundred jobs on two cores Snakemake ends up doing nothing
-else. And at the end it waits for the last timer.
+Snakemake limits the rate at which jobs start (``max-jobs-per-timespan``). After every look at the ready jobs it sets a timer
+for the next. The end of each job is such a look too, so as long as any job is ready there are as many chains of timers as jobs
+have ended. A look asks for the size of every input file of every ready job: with some hundred jobs on two cores Snakemake ends
+up doing nothing else. And at the end it waits for the last timer.
 
 So all timers but the newest are cancelled every few seconds, and all of them when the main thread is over. The report to
 Snakemake's authors is in docs/snakemake-faults.md; tests/test_snakemake_faults.py fails when they have mended it, and then this

@@ -1,8 +1,8 @@
 """Encoders that are intermediate weights of another one's training: ``snapshots`` of an encoder of the configuration.
 
 ``retromae: {…, snapshots: {at25: 0.25}}`` makes an encoder ``retromae-at25`` as well: the weights of the same training after a
-quarter of its steps, at the learning rate that its schedule has there. It is an encoder like any other, and can be fine-tuned,
-looked at or started from. The job that trains ``retromae`` writes both (``rules/pretrain.smk``). Standard library only.
+quarter of its steps, at the learning rate that its schedule has there. It is an encoder like any other; the job that trains
+``retromae`` writes both (``rules/pretrain.smk``). Standard library only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pretrieve.base.errors import ConfigError
 
 def with_snapshots(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The configuration with an entry for each snapshot: that of its encoder, with ``snapshot_of`` and ``at`` (its share of the
-    steps) in place of ``snapshots``. Itself where there is none, and where entries have a shape that the schema refuses.
+    steps) in place of ``snapshots``. Shapes that the schema refuses stay as they are.
 
     >>> config = {"encoders": {"bert": {"objective": "mlm", "snapshots": {"at25": 0.25}}}}
     >>> with_snapshots(config)["encoders"]["bert-at25"]
@@ -49,10 +49,7 @@ def without_snapshots(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def check_snapshots(name: str, entry: Mapping[str, Any], encoders: Mapping[str, Any]) -> None:
-    """That only what is trained has snapshots, and that a snapshot's entry is one of those.
-
-    Raises ConfigError in one line.
-    """
+    """Raise ConfigError where what is not trained has snapshots, or a snapshot's entry is none of those."""
     if "snapshots" in entry and "budget" not in entry:
         raise ConfigError(f"config: encoders.{name}.snapshots: it trains nothing, so it has no snapshots")
     parent = entry.get("snapshot_of")
@@ -69,7 +66,7 @@ def trained_by(encoders: Mapping[str, Any], encoder: str) -> str:
 
 
 def groups(encoders: Mapping[str, Any]) -> dict[tuple[str, ...], list[str]]:
-    """Names of snapshots → the encoders whose training makes exactly these: a rule of the workflow each.
+    """Names of snapshots → the encoders whose training makes exactly these: a rule each.
 
     >>> groups({"none": {}, "a": {"snapshots": {"at25": 0.25}}, "a-at25": {"snapshot_of": "a"}, "b": {}})
     {(): ['none', 'b'], ('at25',): ['a']}

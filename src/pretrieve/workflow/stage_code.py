@@ -53,8 +53,8 @@ _READ: dict[str, Source] = {}
 
 
 def remember(file: Path) -> None:
-    """Take what earlier calls have read from ``file``, and write there what this one reads: a tenth of a dry run of the demo
-    is reading modules. What is kept counts for modules with the same bytes, and as long as this module has the same."""
+    """Take what earlier calls have read from ``file``, and write there what this one reads: else a tenth of a dry run is
+    reading modules. What is kept counts for modules with the same bytes, and as long as this module has the same."""
     file = file.absolute()
     reader = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     try:
@@ -140,10 +140,8 @@ def _says_only(node: ast.AST) -> bool:
 
 
 def stage_sources(program: str, *modules: str) -> dict[str, str]:
-    """Module → digest of its code: the program's own, ``modules``, and all that these import.
-
-    Raises ConfigError for one of ``modules`` that is not there.
-    """
+    """Module → digest of its code: the program's own, ``modules``, and all that these import. Raises ConfigError for one of
+    ``modules`` that is not there."""
     found: dict[str, str] = {}
     waiting = [program, *modules]
     while waiting:

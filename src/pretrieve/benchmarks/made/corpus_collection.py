@@ -3,31 +3,27 @@
 The corpora that DPR's questions belong to have 21 million passages. On a smaller one most of the questions have no answer,
 and a system would be scored for what nobody could find. This reader makes a collection of
 
-* the articles of a corpus, as passages of 100 words (below);
+* the articles of a corpus, as passages of 100 words;
 * those questions of the given files (:mod:`pretrieve.benchmarks.official.open_qa`) of which at least one answer stands in at
-  least one passage, by the rule that hits@k is counted with (:class:`AnswerSearch`). The others are counted in ``warnings``.
+  least one passage. The others are counted in ``warnings``.
 
 Nobody judged a passage, so ``qrels.parquet`` is empty: test questions are scored by hits@k, and retrievers come from another
-data set. hits@k on such a collection cannot be compared with DPR's paper: the questions that are left are those with frequent
-answers ("1", "England"), and there are fewer passages to tell apart.
+data set. hits@k cannot be compared with DPR's paper: the questions that are left are those with frequent answers ("1",
+"England"), and there are fewer passages to tell apart.
 
-**Passages.** Karpukhin et al. 2020, §4.1: from each article the plain text is taken, without headings, tables and lists, and cut
-into *disjoint blocks of 100 words*; the title is put in front of each block when it is encoded. Here
+**Passages.** Karpukhin et al. 2020, §4.1: the plain text of each article, without headings, tables and lists, is cut into
+*disjoint blocks of 100 words*; the title is put in front when a block is encoded. Here
 
 * the text of an article is its paragraphs in order, joined by a blank, so that a block may go over several;
 * a word is what stands between white space;
-* the last block of an article is what is left, and may be one word. (In ``psgs_w100.tsv`` it is not known how the
-  authors treat it: their script is not public.)
+* the last block of an article is what is left, and may be one word (how the authors treat it is not known);
 * an article with a full page and a lead from an encyclopaedia is its page: the lead says the same again.
 
-Titles stay in a column of their own; a task puts them in front.
-
 **Answers.** The rule is that of hits@k (:mod:`pretrieve.tasks.answers`): an answer's words stand in the passage one after
-another, or a regular expression is found in its text; titles are not looked at. Asking
-:func:`pretrieve.tasks.answers.contains` for every pair would cost questions x passages. Instead
+another, or a regular expression is found in its text; titles are not looked at. So that this does not cost questions x passages,
 
 * each passage is cut into words once, and at every place the answers that begin with these two words (or are this one
-  word) are looked up. An answer that was found once is dropped, so the work shrinks;
+  word) are looked up. An answer that was found once is dropped;
 * a regular expression is searched in a block of passages at once, joined by an empty line, and only where it is found
   there in each half of the block, and so on; the last is a passage alone, which decides.
 
@@ -62,10 +58,7 @@ BLOCK = 512
 
 
 class AnswerSearch:
-    """Look for the answers of many questions; :attr:`found` are the ids of those that have one in a text so far.
-
-    Used as ``for text in texts: search.add(text)`` and then ``search.finish()``.
-    """
+    """Look for the answers of many questions; :attr:`found` are the ids of those that have one in a text so far."""
 
     def __init__(self, answers: Mapping[str, Answers]) -> None:
         self.found: set[str] = set()
@@ -143,12 +136,10 @@ def blocks_of_words(text: str, words: int = WORDS) -> list[str]:
 
 def split_articles(articles: Path, passages: Path, words: int = WORDS, share: float = 1.0) -> Iterator[Document]:
     """The blocks of the articles of ``articles.parquet`` and ``passages.parquet`` (:mod:`pretrieve.corpora.tables`), in corpus
-    order; ``doc_id`` is ``{article_id}-{number of the block}``, both from 0. Memory is one article and the titles.
+    order; ``doc_id`` is ``{article_id}-{number of the block}``, both from 0. Memory is one article and the titles. ``share``: of
+    the articles that are taken, about; which ones follows from their titles alone.
 
-    ``share``: of the articles that are taken, about; which ones follows from their titles alone.
-
-    Raises DataError when a table is missing or damaged, and ConfigError when ``words`` is below 1, or ``share`` not above 0
-    and at most 1.
+    Raises DataError when a table is missing or damaged, and ConfigError as :func:`read_corpus`.
     """
     if words < 1:
         raise ConfigError(f"words is {words}; expected at least 1, such as 100.")

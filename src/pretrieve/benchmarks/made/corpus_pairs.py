@@ -1,5 +1,4 @@
-"""Training pairs for a corpus that has no training questions. A retriever that is fine-tuned on them has seen none: it is
-zero-shot.
+"""Training pairs for a corpus that has no training questions: a retriever that is fine-tuned on them is zero-shot.
 
 * Inverse cloze task, Lee et al. 2019 (https://aclanthology.org/P19-1612, §4); paper ``pretraining_tasks`` §3. A sentence of a
   document is the query; the document without that sentence is what it has to find. In a share ``keep`` of the pairs the sentence
@@ -9,10 +8,9 @@ zero-shot.
   of 256 words (theirs: tokens), and 5 % to 50 % of it for a crop, here at least two words. Every other document is a crop of
   itself as well, so that nothing can be told by length. Their deletion of words is omitted.
 
-Every document with a text of its own is a candidate. Of documents with one text the first counts and the others are left out, for
-they would be its wrong answers, and the first hard negatives of a query. Only the pairs lack them: the collection that tests is
-another one. Input is ``corpus.jsonl`` of BEIR's layout. It is read twice, so that no text is held: once for the ids that are
-drawn, once for the texts. A document is drawn by its id and the seed, so the order of the file decides nothing else.
+Of documents with one text the first is a candidate and the others are left out, for they would be wrong answers to its query.
+Input is ``corpus.jsonl`` of BEIR's layout. It is read twice, so that no text is held: once for the ids that are drawn, once for
+the texts. A document is drawn by its id and the seed, so the order of the file decides nothing else.
 """
 
 from __future__ import annotations
@@ -49,10 +47,9 @@ def draw(
     path: Path, writer: CollectionWriter, usable: Callable[[str], object], what: str, pairs: int, seed: int
 ) -> dict[str, str]:
     """Id → split (train, dev, test) of at most ``pairs`` documents with different texts that are ``usable``, in the order of the
-    draw.
+    draw. ``what``: what these have, for messages.
 
-    Raises ConfigError when ``pairs`` is below 10, and DataError when fewer than 10 documents can be drawn; ``what`` says what
-    they must have.
+    Raises ConfigError when ``pairs`` is below 10, and DataError when fewer than 10 documents can be drawn.
     """
     if pairs < LEAST_PAIRS:
         raise ConfigError(f"pairs {pairs}: expected {LEAST_PAIRS} or more.")
@@ -119,8 +116,7 @@ def read_inverse_cloze(
     files: ``corpus``: ``corpus.jsonl``; pairs: at most this many pairs are drawn, one from a document; a tenth of them is dev,
     a tenth test; keep: share of the pairs whose document keeps the sentence; seed: decides documents, sentences and splits.
 
-    Raises as :func:`draw` does; a document needs two sentences, one of them of 4 to 64
-    words.
+    Raises as :func:`draw` does; a document needs two sentences, one of them of 4 to 64 words.
     """
     path = files["corpus"]
     what = f"two sentences, one of them of {SHORTEST} to {LONGEST} words"
@@ -165,13 +161,7 @@ PIECE, LEAST, MOST = 256, 0.05, 0.5
 
 
 def read_random_crops(files: Mapping[str, Path], writer: CollectionWriter, pairs: int = 2000, seed: int = 1) -> None:
-    """Write the collection.
-
-    files: ``corpus``, a ``corpus.jsonl``. pairs: at most this many are drawn, one from a document; a tenth of them is dev, a
-    tenth test. seed: decides documents, crops and splits.
-
-    Raises what :func:`draw` raises; a document needs 4 words.
-    """
+    """Write the collection, as :func:`read_inverse_cloze`. Raises as :func:`draw` does; a document needs 4 words."""
     path = files["corpus"]
     split_of = draw(path, writer, has_crops, f"{LEAST_WORDS} words", pairs, seed)
     writer.variant = f"random crops: {len(split_of)} pairs, every document a crop of itself"

@@ -1,9 +1,8 @@
 """Find an article's opening sentence from its one-line description ("French mathematician" …), as a ReQA task.
 
-Candidates are the (sentence, passage) pairs of the leads of the chosen articles, relevant is a lead's first sentence.
-The open variant keeps queries, judgements and splits, and adds (sentence, passage) pairs of the rest of the corpus:
-the setting of paper ``pretraining_tasks`` §4.4, which adds a million pairs of Wikipedia to the candidates of ReQA.
-Ids are made of ids of the corpus, so a candidate has the same id in both.
+Candidates are the (sentence, passage) pairs of the leads of the chosen articles, relevant is a lead's first sentence. The open
+variant keeps queries, judgements, splits and ids, and adds pairs of the rest of the corpus: the setting of paper
+``pretraining_tasks`` §4.4, which adds a million pairs of Wikipedia to the candidates of ReQA.
 """
 
 from __future__ import annotations
@@ -69,9 +68,8 @@ def build_descriptions(
     corpus: directory of an encyclopaedia corpus (:mod:`pretrieve.corpora.tables`); target: its seed also draws the articles, the
     dev queries (10 %) and, of the rest, the 81.5 % (rounded up) that training questions may come from; max_queries: draw at most
     so many articles, None takes all that have a lead and a description of their own; open_domain, max_extra: add the pairs of
-    all other passages of the corpus, or ``max_extra`` pairs drawn from them.
-
-    ``query_id`` is the article id, ``doc_id`` is ``{passage_id}-{sentence number}``.
+    all other passages of the corpus, or ``max_extra`` pairs drawn from them. ``query_id`` is the article id, ``doc_id`` is
+    ``{passage_id}-{sentence number}``.
 
     Raises DataError when the corpus is damaged or no article qualifies, and ConfigError when ``max_queries`` or ``max_extra``
     is below 1, ``max_extra`` is given without ``open_domain``, or a size cannot be drawn.

@@ -28,7 +28,7 @@ from pretrieve.tasks.example_splits import SHARES, drawn, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
 from pretrieve.tasks.splits import Target, draw_key
 
-#: Split → part of the statistics; articles are counted once in each (:mod:`pretrieve.tasks.click_statistics`).
+#: Split → part of the statistics; articles are counted once in each.
 COUNTED = {"train": "train", "valid": "train", "test": "dev"}
 
 
@@ -63,9 +63,8 @@ def build_link_clicks(
 ) -> dict[str, Any]:
     """Write the task and return its statistics. Ids are ``{article id}-{titles in the history}``.
 
-    candidates: of each impression (fewer where a part links to fewer articles); first: titles in a user's first
-    history; lead_words: words of a lead that are its snippet; max_examples: at most this many impressions, drawn from
-    all; None: all.
+    candidates: of each impression (fewer where a part links to fewer articles); first: titles in a user's first history;
+    lead_words: words of a lead that are its snippet; max_examples: at most this many impressions, drawn from all; None: all.
 
     Raises DataError when the corpus is damaged, or a part has no impression, and ConfigError when ``candidates`` is below 3,
     another number below 1, or a size cannot be drawn.

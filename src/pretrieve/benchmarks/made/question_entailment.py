@@ -58,11 +58,8 @@ def hardest_other(question: Question, sentences: list[str], answered: set[int]) 
 
 
 def build_question_entailment(train: Path, test: Path, dev: Path | None, target: Target) -> dict[str, Any]:
-    """Write the task and return its statistics. Ids are ``{question id}-{class}``.
-
-    Raises DataError when a file is not SQuAD v1.1, or an article or question id is in two files, and ConfigError when a size
-    cannot be drawn.
-    """
+    """Write the task and return its statistics. Ids are ``{question id}-{class}``. Raises DataError when a file is not SQuAD
+    v1.1, or an article or question id is in two files, and ConfigError when a size cannot be drawn."""
     made = ExampleContents()
     article_of: dict[str, str] = {}
     home: dict[str, Path] = {}

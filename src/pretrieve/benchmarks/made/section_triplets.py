@@ -37,8 +37,7 @@ TOP_LEVEL = 2
 
 
 class Sentence(NamedTuple):
-    """``place``: its number in its passage; ids are those of the corpus tables; ``section`` that of its top-level
-    section."""
+    """``place``: its number in its passage; ids are those of the corpus tables, ``section`` that of the top level."""
 
     article: int
     section: int
@@ -53,8 +52,7 @@ class Sentence(NamedTuple):
 
 @dataclass
 class Article:
-    """An article's usable sentences in order; ``introduction``: the section id of what stands before its first
-    heading."""
+    """An article's usable sentences in order; ``introduction``: section id of what stands before its first heading."""
 
     article_id: int
     sentences: list[Sentence] = field(default_factory=list)
@@ -62,7 +60,6 @@ class Article:
 
 
 def usable(sentence: str) -> bool:
-    """Whether a sentence has 5 to 50 words."""
     return WORDS[0] <= len(_WORD.findall(sentence)) <= WORDS[1]
 
 
@@ -137,7 +134,6 @@ def build_section_triplets(
     corpus: Path, target: Target, per_article: int = 100, max_examples: int | None = None
 ) -> dict[str, Any]:
     """Write the task and return its statistics. An example's id is that of its anchor, ``{passage id}-{sentence}``.
-
     max_examples: at most this many triplets, drawn from all; None: all.
 
     Raises DataError when the corpus is damaged, or no article has two sections, and ConfigError when ``per_article`` or

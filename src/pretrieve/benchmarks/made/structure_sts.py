@@ -109,10 +109,9 @@ def _unique(pairs: list[Pair], seed: int, value: int) -> list[Pair]:
 
 
 def build_structure_sts(corpus: Path, target: Target, max_examples: int | None = None) -> dict[str, Any]:
-    """Write the task and return its statistics; the sentences of the corpus are held in memory.
-
-    max_examples: at most about this many examples in all parts together; None: as many as the rarest grade of each part
-    allows. Ids are ``{grade}:{sentence id}:{sentence id}``.
+    """Write the task and return its statistics; the sentences of the corpus are held in memory. Ids are
+    ``{grade}:{sentence id}:{sentence id}``. max_examples: at most about this many in all parts together; None: as many as the
+    rarest grade of each part allows.
 
     Raises DataError when the corpus is damaged, or a part has no pair of some grade, and ConfigError when ``max_examples`` is
     below 60, or a size cannot be drawn.
@@ -123,8 +122,7 @@ def build_structure_sts(corpus: Path, target: Target, max_examples: int | None =
     articles = {article.article_id: article for article in articles_of(corpus, ("page", "lead"))}
     links = linked_articles(corpus)
     group = groups_of(articles, links)
-    # Only what links has pairs of all grades: it is shared out by itself, by its links, and all other articles after
-    # it.
+    # Only what links has pairs of all grades: it is shared out by itself, by its links, and all other articles after it.
     weights: tuple[Counter[str], Counter[str]] = Counter(), Counter()
     sources = {group[article_id] for article_id in articles if links.get(article_id)}
     for article_id in articles:

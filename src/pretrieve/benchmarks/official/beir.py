@@ -6,11 +6,9 @@ https://github.com/beir-cellar/beir/wiki/Load-your-custom-dataset (Thakur et al.
     queries.jsonl  {"_id": "1", "text": "0-dimensional biomaterials …", "metadata": {…}}
     qrels/*.tsv    query-id <tab> corpus-id <tab> score, with a header line
 
-``title`` and ``metadata`` may be missing; ids are strings (a number is read as one, and counted). ``queries.jsonl`` has
-the queries of all splits; which split one belongs to is where it is judged, and one without judgements, or without text, is
-omitted.
-The three files may be packed. CQADupStack is twelve such directories, twelve collections, and one number: the mean of
-the twelve (:func:`pretrieve.evaluation.conventions.mean_of_means`).
+``title`` and ``metadata`` may be missing; ids are strings (a number is read as one, and counted). A query's split is where it is
+judged; one without judgements, or without text, is omitted. All files may be packed. CQADupStack is twelve such directories,
+twelve collections, and one number, their mean (:func:`pretrieve.evaluation.conventions.mean_of_means`).
 """
 
 from __future__ import annotations
@@ -36,13 +34,8 @@ _JUDGEMENTS = re.compile(r"(train|dev|test)\.tsv(\.gz|\.bz2)?")
 
 
 def beir_files(directory: Path) -> dict[str, Path]:
-    """The files of a directory in the layout, by their names in
-    :data:`~pretrieve.benchmarks.readers.READERS`.
-
-    All may be packed as ``.gz`` or ``.bz2``.
-
-    Raises DataError when a required one is missing or there twice, or there is no judgement at all.
-    """
+    """The files of a directory in the layout, packed or not, by their names in :data:`~pretrieve.benchmarks.readers.READERS`.
+    Raises DataError when a required one is missing or there twice, or there is no judgement at all."""
     directory = Path(directory)
     files = {}
     for name in ("corpus", "queries"):
@@ -129,10 +122,8 @@ def read_beir(
 
 @dataclass(frozen=True)
 class BeirTest:
-    """The test questions of a folder, in memory: for evaluating a model that is there already.
-
-    documents: id → (title, text); queries: id → text; qrels: query → document → grade above 0; split: test or dev.
-    """
+    """The test questions of a folder, in memory. documents: id → (title, text); queries: id → text; qrels: query → document →
+    grade above 0; split: test or dev."""
 
     name: str
     split: str
@@ -142,9 +133,9 @@ class BeirTest:
 
 
 def read_beir_test(folder: Path) -> BeirTest:
-    """Read the test split of a folder, or dev where there is no test. As in a collection, documents without a text and a title
-    are omitted, and so are queries without a text or without a relevant document. In a folder that is called as a BEIR set, a
-    relevance below zero means what it does there.
+    """Read the test split of a folder, or dev where there is no test, without documents that lack a text and a title, and queries
+    that lack a text or a relevant document. In a folder that is called as a BEIR set, a relevance below zero means what it does
+    there.
 
     Raises DataError when a file is missing, damaged or a link out of the folder, an id appears twice, a judgement is of an
     unknown id or below zero, two of one pair differ, or there is nothing to test with.

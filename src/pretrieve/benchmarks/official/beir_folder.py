@@ -1,11 +1,10 @@
 """A folder in BEIR's layout, looked at before any job starts: which files it has, whether they fit together, and what can be
 trained on it.
 
-The layout is that of :mod:`pretrieve.benchmarks.official.beir`. Here is found, within seconds, what would otherwise stop a run
-after minutes: a missing file, a line that is not JSON, an id that appears twice, a judgement of an unknown id, a test split of
-which nothing is left. What is lacking and can be done without is not a fault: it is noted, in one line each. The functions that
-say what a document, a query or a judgement must be are those of the jobs' readers. Files up to :data:`LOOKED_AT` bytes are
-read as a whole; of larger ones the first documents decide what can be trained, and the first jobs check the rest.
+Here is found, within seconds, what would otherwise stop a run after minutes: a missing file, a line that is not JSON, an id that
+appears twice, a judgement of an unknown id, a test split of which nothing is left. What can be done without is noted, in one line
+each. Files up to :data:`LOOKED_AT` bytes are read as a whole; of larger ones the first documents decide what can be trained, and
+the first jobs check the rest.
 """
 
 from __future__ import annotations
@@ -67,13 +66,11 @@ class Folder:
 
 
 def look_at(directory: Path, corpus: Path | None = None, language: str = "auto") -> Folder:
-    """Find the files of a folder and check what stands in them.
+    """Find the files of a folder and check what stands in them. ``corpus``: the documents, where they are not in the folder.
 
-    ``corpus``: the documents, where they are not in the folder. ``language``: ``auto`` to tell it from the texts.
-
-    Raises DataError for a folder or file that is missing, a file that is there packed and unpacked, a line that is not in the
-    layout, an id that appears twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a
-    text, or test queries that all have no text, or no relevant document with a text; and for what may not be read.
+    Raises DataError for a file that is missing, there twice or may not be read, a line that is not in the layout, an id that
+    appears twice, a judgement of an unknown id or below zero, two that differ, documents that all lack a text, or test queries
+    that all have no text, or no relevant document with a text.
     """
     try:
         return _look_at(directory, corpus, language)
@@ -108,20 +105,21 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
     documents = _look_at_documents(corpus, small)
     share = 0.0
     if queries is not None:
-        # Of files that are not looked at as a whole, the jobs will see.
+        # Of larger files, the jobs will see.
         usable = _check_queries(documents, queries, qrels, notes) if small else LEAST_SHARED
         if set(qrels) == {"train"}:
             share = TEST_SHARE if usable >= LEAST_SHARED else 1.0
-            what = (
-                f"{share:.0%} of the questions in train.tsv" if share < 1 else f"all questions in train.tsv ({usable})"
-            )
-            notes.append(f"no test questions: {what} test, and do not train")
+            what = f"{share:.0%} of the questions" if share < 1 else "all questions"
+            count = "" if share < 1 else f" ({usable})"
+            notes.append(f"no test questions: {what} in train.tsv{count} test, and do not train")
         elif "test" not in qrels:
             notes.append("no test questions: those of dev.tsv test")
         if share < 1 and "train" in qrels and not {"dev", "test"} <= qrels.keys():
             notes.append("no questions for development: a tenth of those in train.tsv")
         files |= {"queries": str(queries)} | {split: str(path) for split, path in qrels.items()}
-    pairs = _pairs_of(documents)
+    pairs = "random-crops" if documents.crop_pairs >= LEAST_PAIRS else ""
+    if documents.has_sentences and documents.sentence_pairs >= LEAST_PAIRS:
+        pairs = "inverse-cloze"
     if queries is None:
         notes.append("no questions: nothing is compared; the documents are indexed for BM25")
     elif "train" not in qrels or share == 1:
@@ -140,9 +138,8 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
 
 
 def contents_of(file: Path) -> str:
-    """What tells the contents of a file from others that were at its place before, whatever their dates. Up to
-    :data:`LOOKED_AT` bytes, which are read in any case, a hash of them: a copy or a new date changes nothing. Above, size and
-    date in whole seconds, which archives keep."""
+    """What tells the contents of a file from others that were at its place before: up to :data:`LOOKED_AT` bytes a hash of them,
+    whatever its date; above, size and date in whole seconds, which archives keep."""
     about = file.stat()
     return sha256_of(file) if about.st_size <= LOOKED_AT else f"{about.st_size} bytes of {int(about.st_mtime)}"
 
@@ -153,12 +150,6 @@ _PAIR_NOTES = {
     "": f"no training questions, and fewer than {LEAST_PAIRS} documents with texts of their own to make pairs of: nothing is "
     "trained",
 }
-
-
-def _pairs_of(documents: _Documents) -> str:
-    if documents.has_sentences and documents.sentence_pairs >= LEAST_PAIRS:
-        return "inverse-cloze"
-    return "random-crops" if documents.crop_pairs >= LEAST_PAIRS else ""
 
 
 def _language_note(found: str, share: float, code: str) -> str:
@@ -286,10 +277,8 @@ def _what_it_lacks(
     moved = [query_id for query_id in relevant if split_of[query_id] != split]
     others = " or ".join(qrels[other].name for other in PRECEDENCE if other in {split_of[name] for name in moved})
     blank = len(relevant) - len(moved) - len(usable)
-    reasons = [
-        *([f"{len(moved):,} are judged in {others} too and belong there"] if moved else []),
-        *([f"{blank:,} have no text, or no relevant document with a text or a title"] if blank else []),
-    ]
+    reasons = [f"{len(moved):,} are judged in {others} too and belong there"] if moved else []
+    reasons += [f"{blank:,} have no text, or no relevant document with a text or a title"] if blank else []
     because = f" ({', '.join(reasons)})" if reasons else ""
     found = f"{len(usable):,} of its {len(relevant):,} queries with a relevant document can be used"
     return f"{found}{because}; expected {least} or more"

@@ -1,8 +1,7 @@
 """DPR's files as one collection: passages, training questions with negatives, and test questions with answers.
 
 =========  ======================================================================================================
-passages   ``psgs_w100.tsv``; without it the documents are the passages of the
-           training files themselves, which is a much smaller collection of another name
+passages   ``psgs_w100.tsv``; without it the documents are the passages of the training files: a smaller collection
 train      a training file: judged passages and negatives
 dev, test  the same, or questions with answers (:mod:`pretrieve.benchmarks.official.open_qa`), told apart by their first character
 =========  ======================================================================================================
@@ -12,9 +11,8 @@ trains on, is the first, and none of the others can be mined as a negative.
 
 **``psgs_w100.tsv``** has the 21,015,324 passages of English Wikipedia that DPR and all that follow it search: tab-separated
 with a header ``id text title`` (https://dl.fbaipublicfiles.com/dpr/wikipedia_split/psgs_w100.tsv.gz; Karpukhin et al. 2020, §4.1:
-articles cut into disjoint blocks of 100 words). Fields are quoted by RFC 4180: a text stands in quotes, and a quote in it is
-written twice; so does a title that has one. Read without unquoting, the file has the right number of fields and stray quotes in
-every text: nothing would tell.
+articles cut into disjoint blocks of 100 words). Texts, and titles with a quote, are quoted by RFC 4180. Read without unquoting,
+the file has the right number of fields and stray quotes in every text: nothing would tell.
 
 After unquoting, the official loader also takes all quotes off both ends of the text (facebookresearch/DPR@a31212d,
 ``dpr/data/retriever_data.py``, ``CsvCtxSrc``), so that a passage that begins with a quotation loses the opening quote.
@@ -73,11 +71,8 @@ class DprPassage(NamedTuple):
 def read_passages(
     path: Path | str, strip_quotes: bool = True, warnings: Warnings | None = None
 ) -> Iterator[tuple[int, DprPassage]]:
-    """Line number and content of the passages of ``psgs_w100.tsv`` (packed or not) or a file in its format, streaming.
-
-    Raises DataError for another header, another number of fields, quotes that do not fit, an id that is blank, and what
-    :func:`pretrieve.raw.raw_text.read_lines` raises; file and line are named.
-    """
+    """Line number and content of the passages of ``psgs_w100.tsv`` (packed or not) or a file in its format, streaming. Raises
+    DataError for another header, another number of fields, quotes that do not fit, and an id that is blank."""
     for number, (passage_id, text, title) in read_columns(
         path, COLUMNS, Form(header=True, quoted=True), warnings=warnings
     ):
@@ -97,11 +92,8 @@ class TrainingQuestion(NamedTuple):
 
 
 def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, TrainingQuestion]]:
-    """Number in the file (from 0) and content of each training question that has a positive, streaming.
-
-    Raises DataError for an element without a question or with invalid passages, and what
-    :func:`pretrieve.raw.json_file.read_json_array` raises; file and element are named.
-    """
+    """Number in the file (from 0) and content of each training question that has a positive, streaming. Raises DataError for
+    what is no array, and an element without a question or with invalid passages."""
     warnings = Warnings() if warnings is None else warnings
     for number, record in read_json_array(path):
         where = f"{path}: element {number}"

@@ -1,8 +1,7 @@
 """From records of official files to an example task: what the readers of STS-B, GLUE and the section triplets share.
 
-A reader gives, for each of its files, an iterator of :class:`Record`; :func:`write_records` turns them into the
-directory of :mod:`pretrieve.tasks.example_task`. The files are read once and their texts are never held: memory has
-ids and labels only. A text is a row of the task as often as it stands in the files.
+A reader gives, for each of its files, an iterator of :class:`Record`; :func:`write_records` turns them into the directory of
+:mod:`pretrieve.tasks.example_task`. Memory has ids and labels only. A text is a row as often as it stands in the files.
 
 * An example's id is ``{file}-{id of the publisher}``, or the record's number from 0 where the publisher gives none:
   ``train-17``.
@@ -72,11 +71,8 @@ def always(split: str) -> Callable[[Record], str]:
 
 
 def held_out(seed: int, share: float, splits: Sequence[str]) -> Callable[[str], str]:
-    """Group → one of ``splits``, with probability ``share`` each, or ``train``; the seed and the group alone decide.
-
-    What belongs together (the hypotheses of a premise, the impressions of a user) is a group: all trains, or none. The shares of
-    all ``splits`` together are below 1 (:data:`pretrieve.benchmarks.readers.READERS`).
-    """
+    """Group → one of ``splits``, with probability ``share`` each (together below 1), or ``train``; the seed and the group alone
+    decide. What belongs together (the hypotheses of a premise, the impressions of a user) is a group."""
 
     def split_of(group: str) -> str:
         place = int(draw_key(seed, f"held out {group}") / 2**64 / share)
@@ -86,10 +82,7 @@ def held_out(seed: int, share: float, splits: Sequence[str]) -> Callable[[str], 
 
 
 def header_of(path: Path) -> list[str]:
-    """The fields of a file's first line, separated by tabs.
-
-    Raises DataError when the file has no line; and what :func:`pretrieve.raw.raw_text.read_lines` raises.
-    """
+    """The fields of a file's first line, separated by tabs. Raises DataError when the file has no line."""
     lines = read_lines(path)
     first = next(lines, None)
     lines.close()
@@ -107,11 +100,10 @@ def read_named(
     quoted: bool = False,
     skip_broken: bool = False,
 ) -> Iterator[tuple[int, list[str]]]:
-    """Line number and the columns ``names`` of every record; the file's first line, ``header``, names its columns.
+    """Line number and the columns ``names`` of every record; the file's first line, ``header``, names its columns. skip_broken:
+    records with fewer fields than the header are omitted and counted.
 
-    skip_broken: records with fewer fields than the header are omitted and counted; else they end the reading.
-
-    Raises DataError when a column is missing or appears twice; and what :func:`pretrieve.raw.raw_text.read_columns` raises.
+    Raises DataError when a column is missing or appears twice, or another record has another number of fields.
     """
     for name in names:
         if header.count(name) != 1:
@@ -147,8 +139,7 @@ def write_records(
     """Write the task and return its statistics; ``width``: texts of each record.
 
     Raises DataError for an id that appears twice in a file, a file without a usable record, or another number of records than
-    the publisher's; and what the records' iterators and :func:`pretrieve.tasks.example_task.write_example_task` raise;
-    ConfigError when a size cannot be drawn.
+    the publisher's, and what the records' iterators raise; ConfigError when a size cannot be drawn.
     """
     ids: list[str] = []
     labels = array("f")

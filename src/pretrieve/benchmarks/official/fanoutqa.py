@@ -34,11 +34,8 @@ class PageQuestion(NamedTuple):
 
 
 def read_fanoutqa(path: Path) -> list[PageQuestion]:
-    """Questions of a dev file (its leaves) or a test file, in file order.
-
-    Raises DataError when a question lacks a field, naming the file and the question, and what
-    :func:`pretrieve.raw.json_file.read_json` raises.
-    """
+    """Questions of a dev file (its leaves) or a test file, in file order. Raises DataError for what is no list of questions,
+    naming the file and the question."""
     entries = read_json(path, "a FanOutQA dev or test file")
     if not isinstance(entries, list) or not entries:
         raise DataError(f"{path}: holds {str(entries)[:60]!r}, expected a list of FanOutQA questions.")
@@ -93,10 +90,9 @@ def _first_passages(corpus: Path, titles: list[str], contents: TaskContents) -> 
 
 
 def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, Any]:
-    """Write the page-retrieval task of one FanOutQA file and return its statistics.
-
-    A candidate is the first passage of an article; ``doc_id`` is its passage id in the corpus. Titles match as they
-    are or as MediaWiki normalises them. Questions in the same words are one query, with the pages of all of them.
+    """Write the page-retrieval task of one FanOutQA file and return its statistics. A candidate is the first passage of an
+    article; ``doc_id`` is its passage id in the corpus. Titles match as they are or as MediaWiki normalises them. Questions in
+    the same words are one query, with the pages of all of them.
 
     Raises DataError when a file is damaged or no page that a question needs is in the corpus.
     """

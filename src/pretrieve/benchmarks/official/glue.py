@@ -67,11 +67,8 @@ LAYOUTS: dict[str, Layout] = {
 
 
 def read_glue(path: Path, task: str, warnings: Warnings) -> Iterator[Record]:
-    """The records of one file of a set (a key of :data:`LAYOUTS`), with the publisher's ids, or numbered from 0.
-
-    Raises DataError for a file without labels, without a column, with a record of another number of fields, or an unknown
-    label.
-    """
+    """The records of one file of a set (a key of :data:`LAYOUTS`), with the publisher's ids, or numbered from 0. Raises
+    DataError for a missing column, such as that of labels, another number of fields, or an unknown label."""
     layout = LAYOUTS[task]
     header = header_of(path)
     if layout.label not in header:
@@ -93,11 +90,8 @@ def read_glue(path: Path, task: str, warnings: Warnings) -> Iterator[Record]:
 
 
 def build_glue(files: Mapping[str, Path], job: Job, task: str, held_out_share: float = 0.01) -> dict[str, Any]:
-    """Write the task from the files ``train``, ``dev`` and, if it is labelled, ``test``; return its statistics.
-
-    Raises DataError or ConfigError as :func:`read_glue` and
-    :func:`pretrieve.benchmarks.official.example_reading.write_records`.
-    """
+    """Write the task from the files ``train``, ``dev`` and, if it is labelled, ``test``; return its statistics. Raises as
+    :func:`read_glue` and :func:`~pretrieve.benchmarks.official.example_reading.write_records`."""
     group_split = held_out(job.seed, held_out_share, ("valid",) if "test" in files else ("valid", "dev"))
     split_of: dict[str, Callable[[Record], str]] = {
         "train": lambda record: group_split(record.texts[0]),

@@ -10,12 +10,11 @@ quoted and there is no header:
 
 Paper ``seed_encoder`` §4.4 describes a user by the titles that they clicked, and a candidate by "the concatenation of
 their titles and snippets"; the snippet is the abstract, for MIND has no other. The released command (SEED-Encoder,
-MIND/MIND.md) has ``--field title``: ``candidate: title``. The paper measures on the public dev set, so **dev tests**;
-the published test set has no labels. Of the training impressions those of a share of the *users* validate and those of
-as many are dev (``held_out_share``, 1 % each).
+MIND/MIND.md) has ``--field title``: ``candidate: title``. The paper measures on the public dev set, so **dev tests**. Of the
+training impressions those of a share of the *users* validate and those of as many are dev (``held_out_share``, 1 % each).
 
-Behaviours are read once; article ids and rows are what memory holds. An impression in which everything or nothing was
-clicked has neither a loss nor a value of AUC; it is omitted and counted.
+Memory holds article ids and rows. An impression in which everything or nothing was clicked has neither a loss nor a value of
+AUC; it is omitted and counted.
 """
 
 from __future__ import annotations
@@ -39,18 +38,15 @@ NOTHING = -1
 
 
 class Article(NamedTuple):
-    """Rows of an article's texts: as a candidate, and as a title in a history; :data:`NOTHING` for a blank one."""
+    """Rows of an article's texts, as a candidate and as a title in a history; :data:`NOTHING` for a blank one."""
 
     candidate: int
     title: int
 
 
 class NewsTable:
-    """The articles of all files: ``of[file][news id]`` → :class:`Article`.
-
-    An article that is in both files with the same words is one; one whose words differ has a text for each file, and is
-    counted.
-    """
+    """The articles of all files: ``of[file][news id]`` → :class:`Article`. One whose words differ between files has a text for
+    each, and is counted."""
 
     def __init__(self, job: Job, candidate: str, counted: ClickStatistics) -> None:
         self.of: dict[str, dict[str, Article]] = {}

@@ -14,10 +14,10 @@ The dev judgements come in two sizes: ``qrels.dev.small.tsv``, whose 6,980 queri
 ``qrels.dev.tsv``. The topics of TREC are the split ``test`` of a collection of their own.
 
 Passages have no titles. RocketQA took them from the documents and published the collection once more as ``para.txt`` and
-``para.title.txt`` (https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz). Both files have the passages in the same order
-(PaddlePaddle/Research, NLP/ACL2021-PAIR/wget_data.sh pastes them line by line; staoxiao/RetroMAE, get_data.sh joins them by
-id and gives a passage without a line an empty title). Condenser and RetroMAE use titles, SEED-Encoder and ANCE do not: scores
-on the two are not to be compared, so they are collections of different names, and ``variant`` in ``stats.json`` says which.
+``para.title.txt`` (https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz), in the same order (PaddlePaddle/Research,
+NLP/ACL2021-PAIR/wget_data.sh pastes them line by line; staoxiao/RetroMAE, get_data.sh gives a passage without a line an empty
+title). Condenser and RetroMAE use titles, SEED-Encoder and ANCE do not: scores on the two are not to be compared, so they are
+collections of different names, and ``variant`` in ``stats.json`` says which.
 
 Counts: https://ir-datasets.com/msmarco-passage.html, https://ir-datasets.com/msmarco-document.html.
 """
@@ -54,9 +54,7 @@ PASSAGES, DOCUMENTS = 8_841_823, 3_213_835
 
 
 def read_msmarco_passages(files: Mapping[str, Path], writer: CollectionWriter, official: bool = True) -> None:
-    """Read MS MARCO's passages.
-
-    files: ``collection``; optional ``titles`` (the titled variant), ``{train,dev,test}_queries`` with
+    """files: ``collection``; optional ``titles`` (the titled variant), ``{train,dev,test}_queries`` with
     ``{train,dev,test}_qrels``, and ``negatives`` (qidpidtriples); official: whether the publishers' counts must come out;
     false for a part, or for other data in this layout.
 

@@ -10,10 +10,9 @@ MultiReQA (Guo et al. 2021) redistributes no texts. A task needs two files of on
     a header, then one context a line with ``qas``: ``qid``, ``question``, ``detected_answers`` with ``char_spans``, whose
     end is **inclusive**, unlike that of the candidates.
 
-A candidate is the pair (sentence, context), or with ``context: false`` its sentence alone, a passage of its own: in paper
-``dual_encoders`` §4 "the answer candidates are individual sentences". Relevant are the candidates in which a detected answer
-begins; a question that is blank, or none of whose answers begins in a candidate, is omitted and counted. What of a context is in
-no candidate stays part of its passage: an encoder of pairs reads the whole context.
+A candidate is the pair (sentence, context), or with ``context: false`` its sentence alone: in paper ``dual_encoders`` §4 "the
+answer candidates are individual sentences". Relevant are the candidates in which a detected answer begins; a question that is
+blank, or none of whose answers begins in a candidate, is omitted and counted. An encoder of pairs reads the whole context.
 
 Counts of candidates in the README there agree with the dev files; ``train/SQuAD`` has 95,659, the README says 87,133.
 """
@@ -54,10 +53,7 @@ class MrqaQuestion(NamedTuple):
 
 
 def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
-    """The candidates of a file, in file order.
-
-    Raises DataError for an invalid id or offsets, and what :func:`pretrieve.raw.raw_text.read_json_lines` raises.
-    """
+    """The candidates of a file, in file order. Raises DataError for an invalid id or offsets."""
     for line, record in read_json_lines(path, ["candidate_id", "response_start", "response_end"]):
         name, start, end = record["candidate_id"], record["response_start"], record["response_end"]
         questions, _, number = str(name).rpartition("/_")
@@ -112,10 +108,8 @@ def _question(where: str, context: str, entry: Any) -> MrqaQuestion:
 
 
 def _spans(where: str, context: str, candidates: list[SentenceCandidate]) -> tuple[list[tuple[int, int]], list[int]]:
-    """Spans that hold all of a context, and which of them each candidate is.
-
-    What lies between candidates is a span of its own when it is more than white space.
-    """
+    """Spans that hold all of a context, and which of them each candidate is. What lies between candidates is a span of its own
+    when it is more than white space."""
     spans: list[tuple[int, int]] = []
     index, reached = [], 0
 
@@ -163,12 +157,11 @@ def build_multireqa(
     context: bool = True,
     warnings: Warnings | None = None,
 ) -> dict[str, Any]:
-    """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``.
+    """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``. ``doc_id`` is the
+    candidate's id. Questions in the same words are one query.
 
-    role: ``test`` makes every question test, as the benchmark's dev files are used; ``train`` lets every question
-    train, as its train files; ``draw`` draws train, dev and test from one split (:func:`draw_pools`).
-    context: whether a candidate is read with the context of its sentence.
-    ``doc_id`` is the candidate's id. Questions in the same words are one query.
+    role: ``test`` makes every question test, as the benchmark's dev files are used; ``train`` lets every question train, as its
+    train files; ``draw`` draws train, dev and test from one split. context: whether a candidate has that of its sentence.
 
     Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when a size cannot be drawn.
     """

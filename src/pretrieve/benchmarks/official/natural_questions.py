@@ -14,9 +14,8 @@ Both have ``example_id``, ``question_text``, ``long_answer_candidates`` and ``an
 **As ReQA** (paper ``pretraining_tasks`` §4.1). The paper does not say how; it follows Ahmad et al. 2019, whose conversion
 is public (google/retrieval-qa-eval, ``nq_to_squad.py``). From each record it makes one question with one paragraph, if the
 first annotation has **exactly one short answer** and a long answer that is a **paragraph** (``<P>``); the paragraph without
-tags is the context. :func:`read_paragraphs` follows it. In the simplified form the spaces between tokens are not known:
-tokens are joined by a blank ("strings , and"), so counts of sentences and words differ a little from the original form,
-where the white space of the page is kept.
+tags is the context. In the simplified form tokens are joined by a blank ("strings , and"), so counts of sentences and words
+differ a little from the original form, where the white space of the page is kept.
 
 **As open QA** (Lee et al. 2019; google-research/language, ``orqa/preprocessing/convert_to_nq_open.py``): a question with
 every short answer of at most **five tokens** of all annotations; one without such an answer is omitted.
@@ -161,12 +160,10 @@ def page_title(record: dict[str, Any]) -> str:
 
 
 def read_paragraphs(path: Path | str, warnings: Warnings | None = None) -> Iterator[Paragraph]:
-    """The paragraphs of the ReQA task, one question each, in file order and constant memory.
+    """The paragraphs of the ReQA task, one question each, in file order and constant memory. Records that the conversion omits
+    are counted in ``warnings`` by their reason.
 
-    Records that the conversion omits are counted in ``warnings`` by their reason.
-
-    Raises DataError for a record without question, page or annotations, a span outside of the page, and what
-    :func:`pretrieve.raw.raw_text.read_json_lines` raises; file and line are named.
+    Raises DataError for a record without question, page or annotations, and a span outside of the page.
     """
     warnings = Warnings() if warnings is None else warnings
     for number, record in read_json_lines(path, [*_KEYS, "example_id"], warnings=warnings, longest=LONGEST):
@@ -218,9 +215,8 @@ def build_natural_questions(
     articles: bool = False,
     sentences: bool = False,
 ) -> dict[str, Any]:
-    """Write the ReQA task of one file, whose questions are drawn into train, dev and test, and return its statistics
-    (:func:`pretrieve.benchmarks.official.squad_reqa.build_reqa`, with ``corpus``, ``max_extra``, ``articles`` and
-    ``sentences``). The paper uses the training file.
+    """Write the ReQA task of one file, whose questions are drawn into train, dev and test, and return its statistics: see
+    :func:`~pretrieve.benchmarks.official.squad_reqa.build_reqa`. The paper uses the training file.
 
     Raises DataError as :func:`read_paragraphs`, or when no record can be used, and ConfigError when a size cannot be drawn.
     """
@@ -229,10 +225,8 @@ def build_natural_questions(
 
 
 def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] | None:
-    """The question of a record and its short answers of at most five tokens; None without any.
-
-    Raises DataError as :func:`read_paragraphs`; ``where`` is in front of the message.
-    """
+    """The question of a record and its short answers of at most five tokens; None without any. ``where`` is in front of
+    messages."""
     spans = [entry for annotation in _annotations(record, where) for entry in annotation["short_answers"]]
     if not spans:
         return None

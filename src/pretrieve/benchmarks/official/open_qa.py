@@ -1,6 +1,6 @@
 """Questions with answers and no judged passage: the test sets of open-domain question answering.
 
-Four layouts, told apart by what stands in the file, not by its name (packed with gzip or bzip2 or not):
+Three layouts, told apart by what stands in the file, packed or not:
 
 ``*.qa.csv`` (DPR: Natural Questions, TriviaQA, WebQuestions, SQuAD, CuratedTREC)
     ``question<TAB>['an answer', "another"]``: two tab-separated fields with the quotes of RFC 4180, the second a Python
@@ -11,8 +11,7 @@ JSON lines with ``question`` and ``answer`` or ``answers`` (a list)
     NQ-open and EfficientQA (https://github.com/google-research-datasets/natural-questions/tree/master/nq_open);
     Anserini's topics of WebQuestions, CuratedTREC and SQuAD.
 JSON lines with ``question_text`` and ``annotations``
-    Natural Questions itself: :func:`pretrieve.benchmarks.official.natural_questions.open_question` makes NQ-open's questions
-    of it.
+    Natural Questions itself (:func:`pretrieve.benchmarks.official.natural_questions.open_question`).
 
 The questions of CuratedTREC have one regular expression each, which nothing in the file says: the caller does.
 A question has no id; it gets ``{split}-{number}``, counted from 0 in file order.
@@ -45,13 +44,11 @@ class OpenQuestion(NamedTuple):
 
 
 def read_questions(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, OpenQuestion]]:
-    """Line number and question of each record of a file in one of the layouts above, streaming.
+    """Line number and question of each record of a file in one of the layouts above, streaming. ``warnings`` counts what is
+    omitted: blank answers and lines, and questions of Natural Questions without a short answer.
 
-    ``warnings`` counts answers and lines that are blank, and questions of Natural Questions without a short answer, all of which
-    are omitted.
-
-    Raises DataError for a question that is blank or has no answer, an answer that is not text or not a list, half of a surrogate
-    pair, and what :mod:`pretrieve.raw.raw_text` raises; file, line and value are named.
+    Raises DataError for a question that is blank or has no answer, an answer that is not text or not a list, and half of a
+    surrogate pair.
     """
     path = Path(path)
     warnings = Warnings() if warnings is None else warnings

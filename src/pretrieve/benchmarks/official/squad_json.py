@@ -123,21 +123,16 @@ class _Reader:
 
 
 def read_squad(path: Path) -> tuple[list[Paragraph], list[str]]:
-    """All paragraphs of a SQuAD v1.1 file in file order, and a line for every fault found in it.
-
-    What is faulty is excluded from the paragraphs. Nothing is raised: a check wants every fault; a task is made of
-    :func:`squad_paragraphs`, which raises the first.
-    """
+    """All paragraphs of a SQuAD v1.1 file in file order, without what is faulty, and a line for every fault. Nothing is
+    raised."""
     reader = _Reader(path)
     reader.file()
     return reader.paragraphs, reader.problems
 
 
 def squad_paragraphs(path: Path) -> list[Paragraph]:
-    """All paragraphs of a SQuAD v1.1 file in file order.
-
-    Raises DataError with the first fault of the file (naming file, article and question), and how many more there are.
-    """
+    """All paragraphs of a SQuAD v1.1 file in file order. Raises DataError with the first fault of the file (naming file,
+    article and question), and how many more there are."""
     paragraphs, problems = read_squad(path)
     if problems:
         more = f" ({len(problems) - 1} more faults in this file)" if len(problems) > 1 else ""

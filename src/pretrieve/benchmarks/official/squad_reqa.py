@@ -8,10 +8,9 @@ that are written in the same words are one query, relevant to the sentence of ea
 **More candidates** (paper ``pretraining_tasks`` §4.4): (sentence, passage) pairs of a corpus are added; questions, judgements and
 splits stay.
 
-**Whole articles** can be what is searched for, documents many times longer than what a model reads of them, as MS MARCO's are.
-Paragraphs name their article; an article is one document, its paragraphs in file order, a blank line between them; relevant to a
-question is the article of its paragraph. An encoder reads the beginning of a document (FirstP) or takes the best of its windows
-(MaxP; Xiong et al. 2021, paper ``seed_encoder`` §4.3).
+**Whole articles** can be what is searched for, documents many times longer than what a model reads of them, as MS MARCO's are: an
+article is its paragraphs in file order, a blank line between them, and relevant to their questions. An encoder reads the
+beginning of a document (FirstP) or takes the best of its windows (MaxP; Xiong et al. 2021, paper ``seed_encoder`` §4.3).
 """
 
 from __future__ import annotations
@@ -61,11 +60,9 @@ def build_squad(
     """Write the task of SQuAD v1.1 files, packed or not, and return its statistics. See :func:`build_reqa`.
 
     files: ``train``, ``test`` and, where there is one, ``dev``; or ``file`` alone, which serves as all three: questions are
-    drawn, not articles (paper ``pretraining_tasks`` §4.1; :func:`pretrieve.tasks.splits.draw_pools`), so paragraphs of
-    test questions may be seen in training.
+    drawn, not articles (paper ``pretraining_tasks`` §4.1), so paragraphs of test questions may be seen in training.
 
-    Raises DataError when a file is not SQuAD v1.1 (naming file, article and question), or one id stands for two questions,
-    and ConfigError when a size cannot be drawn.
+    Raises DataError when a file is not SQuAD v1.1, and else as :func:`build_reqa`.
     """
     # In this order: candidates are numbered by it.
     pools = {"train": "train", "test": "test", "dev": "dev", "file": DRAWN}
@@ -85,16 +82,15 @@ def build_reqa(
 ) -> dict[str, Any]:
     """Write the task of paragraphs with questions and return its statistics; answers go to ``answers.parquet``.
 
-    The candidates come from all sources; ``doc_id`` is ``{passage number}-{sentence number}``, both from 0, in file
-    order with identical contexts counted once. ``train`` and ``test`` form the pool, training questions come from
-    ``train`` only (:func:`pretrieve.tasks.splits.make_splits`). Questions of a source that is :data:`DRAWN` are drawn
-    into the three, those in the same words together.
+    ``doc_id`` is ``{passage number}-{sentence number}``, both from 0, in file order with identical contexts counted once.
+    ``train`` and ``test`` form the pool, training questions come from ``train`` only
+    (:func:`pretrieve.tasks.splits.make_splits`). Questions of a source that is :data:`DRAWN` are drawn into the three, those in
+    the same words together.
 
-    corpus: a directory of :mod:`pretrieve.corpora.tables` makes it open-domain retrieval instead: candidates are whole
-    passages, those of the sources (``doc_id`` is the passage number) and all others of the corpus (``c{passage_id}``),
-    or ``max_extra`` that are drawn of them. With ``articles`` too, candidates are whole articles. With ``sentences`` the task
-    stays what it is without a corpus, and pairs of the corpus's articles of other titles join its candidates
-    (``c{passage_id}-{sentence number}``), or ``max_extra`` that are drawn of them.
+    corpus: a directory of :mod:`pretrieve.corpora.tables`: candidates are whole passages, those of the sources (``doc_id`` is the
+    passage number) and all others of the corpus (``c{passage_id}``), or with ``articles`` whole articles. With ``sentences`` they
+    are those without a corpus, and pairs of the corpus's articles of other titles (``c{passage_id}-{sentence number}``).
+    max_extra: so many of the corpus are drawn.
 
     Raises DataError when one id stands for two questions, or there is no question, and ConfigError when a size cannot be
     drawn, or ``articles`` or ``sentences`` are asked for without a corpus.
@@ -198,10 +194,8 @@ def joined(title: str, passages: Iterable[Passage]) -> Passage:
 
 
 def join_articles(contents: TaskContents) -> None:
-    """Make the articles of a task's passages its candidates, in the order of their first passage.
-
-    ``doc_id`` is the article's number, from 0. Judgements of passages become those of their articles.
-    """
+    """Make the articles of a task's passages its candidates, in the order of their first passage; ``doc_id`` is the article's
+    number, from 0. Judgements of passages become those of their articles."""
     parts: dict[str, list[Passage]] = {}
     for passage in contents.passages:
         parts.setdefault(passage.title, []).append(passage)
@@ -216,9 +210,7 @@ def join_articles(contents: TaskContents) -> None:
 
 
 def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
-    """Add the articles of a corpus with a title that no passage of the task has, compared as MediaWiki normalises titles; or
-    ``limit`` that are drawn of them. ``doc_id`` is ``a{article_id}``, in corpus order. One without a passage is not an article.
-    """
+    """As :func:`add_corpus_sentences`, but whole articles, if they have a passage; ``doc_id`` is ``a{article_id}``."""
     titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     written = set(read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_pylist())
     taken = {article_title(passage.title) for passage in contents.passages}

@@ -15,9 +15,8 @@ sentences   ``stsb-en-train.csv``: sentence 1, sentence 2, score; separated by c
             (https://github.com/PhilipMay/stsb-multi-mt)
 ==========  ================================================================================================
 
-Which one a file has is told by its first line. All three have the same pairs in the same order; the third trims blanks
-and has some characters as they were before the official files replaced them by ASCII. The official *train* pairs train,
-the *dev* pairs validate, the *test* pairs test.
+Which one a file has is told by its first line. All three have the same pairs in the same order; the third trims blanks and has
+some characters as they were before the official files replaced them by ASCII. The official *dev* pairs validate.
 """
 
 from __future__ import annotations
@@ -123,11 +122,8 @@ def _glue(path: Path, warnings: Warnings) -> Iterator[tuple[int, list[str]]]:
 
 
 def build_stsb(files: Mapping[str, Path], job: Job) -> dict[str, Any]:
-    """Write the task from the files ``train``, ``dev`` and ``test``, and return its statistics.
-
-    Raises DataError or ConfigError as :func:`read_stsb` and
-    :func:`pretrieve.benchmarks.official.example_reading.write_records`.
-    """
+    """Write the task from the files ``train``, ``dev`` and ``test``, and return its statistics. Raises as :func:`read_stsb`
+    and :func:`~pretrieve.benchmarks.official.example_reading.write_records`."""
     splits = {"train": "train", "dev": "valid", "test": "test"}
     # The third layout has other characters in some sentences: which one was read belongs to the score.
     job.about["layouts"] = {name: layout_of(files[name]) for name in splits}

@@ -36,11 +36,8 @@ COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
 
 
 def read_wiki_sections(path: Path, warnings: Warnings) -> Iterator[Record]:
-    """The triplets of one file, numbered from 0; none has a label.
-
-    Raises DataError when a column is missing, a record has another number of fields than the header, or its quotes do not
-    fit.
-    """
+    """The triplets of one file, numbered from 0; none has a label. Raises DataError when a column is missing, a record has
+    another number of fields, or its quotes do not fit."""
     line = "\t".join(header_of(path))
     try:
         header = next(csv.reader([line]))
@@ -54,11 +51,8 @@ def read_wiki_sections(path: Path, warnings: Warnings) -> Iterator[Record]:
 
 
 def build_wiki_sections(files: Mapping[str, Path], job: Job) -> dict[str, Any]:
-    """Write the task from the files ``train``, ``validation`` and ``test``, and return its statistics.
-
-    Raises DataError or ConfigError as :func:`read_wiki_sections` and
-    :func:`pretrieve.benchmarks.official.example_reading.write_records`.
-    """
+    """Write the task from the files ``train``, ``validation`` and ``test``, and return its statistics. Raises as
+    :func:`read_wiki_sections` and :func:`~pretrieve.benchmarks.official.example_reading.write_records`."""
     splits = {"train": "train", "validation": "valid", "test": "test"}
     parts = [
         Part(name, files[name], read_wiki_sections(files[name], job.warnings), always(splits[name])) for name in splits

@@ -1,6 +1,5 @@
-"""Archives whose bytes follow from their content: tar, compressed with xz from the standard library.
+"""Archives whose bytes follow from their content: tar with xz; members sorted by name, without owner, of 1970, mode 644.
 
-Members are sorted by name, without owner, with the time 1970 and mode 644; so two bundles of the same files are equal.
 Reading refuses what leaves the directory, what is not a plain file, and what the manifest does not list.
 """
 
@@ -21,11 +20,9 @@ from pretrieve.base.inside import inside
 from pretrieve.raw.archives import damage_told, tar_members
 from pretrieve.raw.raw_bytes import open_xz
 
-#: xz levels: the tool's default, as a higher one does not make token ids smaller; and a quick one, to see what would fit.
-LEVEL, QUICK_LEVEL = 6, 1
-#: How far back xz finds repeated bytes; level 6 has 8 MiB. Data sets with the same questions have files in common: in one bundle
-#: they are within this distance, so that the second copy of a file takes no room.
-WINDOW = 64 << 20
+#: xz's default level, as a higher one does not make token ids smaller; and how far back it finds repeated bytes (its own: 8 MiB),
+#: so that the second copy of a file, which data sets with the same questions have, takes no room.
+_PACKING = [{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 64 << 20}]
 
 #: The content of a name: a file, or the bytes themselves.
 Content = Path | bytes
@@ -37,10 +34,9 @@ def _opened(content: Content) -> BinaryIO:
 
 def write_archive(path: Path, members: Mapping[str, Content]) -> int:
     """Write ``path`` (.tar.xz) with members name → content, and return its size in bytes. It appears when it is complete."""
-    packing = [{"id": lzma.FILTER_LZMA2, "preset": LEVEL, "dict_size": WINDOW}]
     with (
         whole_file(path) as raw,
-        lzma.open(raw, "wb", filters=packing) as packed,
+        lzma.open(raw, "wb", filters=_PACKING) as packed,
         tarfile.open(fileobj=packed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
         for name in sorted(members):
@@ -58,10 +54,8 @@ def sums_of(members: Mapping[str, Content]) -> dict[str, dict[str, Any]]:
     sums = {}
     for name, content in members.items():
         with _opened(content) as stream:
-            sums[name] = {
-                "sha256": hashlib.file_digest(stream, "sha256").hexdigest(),
-                "bytes": stream.seek(0, io.SEEK_END),
-            }
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            sums[name] = {"sha256": digest, "bytes": stream.seek(0, io.SEEK_END)}
     return sums
 
 
@@ -77,11 +71,10 @@ def check_sum(path: Path, expected: Mapping[str, Any]) -> None:
 
 
 def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Unpack into ``directory`` and return the names of the members, which are plain files and those of ``expected``: name →
-    sha256 and bytes.
+    """Unpack into ``directory`` and return the names of the members. ``expected``: name → sha256 and bytes, of plain files.
 
-    Raises DataError when the archive is damaged (also after its last member), a member leaves the directory, is not a plain file
-    or not the expected one, or one is missing; it is named. Also when there is no room.
+    Raises DataError, with the member, when the archive is damaged (also after its last member), a member leaves the directory,
+    is not a plain file or not the expected one, or one is missing; and when there is no room.
     """
     taken: dict[str, str] = {}
     names: list[str] = []
@@ -107,8 +100,8 @@ def read_archive(path: Path, directory: Path, expected: Mapping[str, Mapping[str
 
 
 def packed_size(content: Content) -> int:
-    """About how many bytes a file takes in an archive: xz at a quick level, a block at a time."""
-    packer, size = lzma.LZMACompressor(preset=QUICK_LEVEL), 0
+    """About how many bytes a file takes in an archive, by xz at a quick level."""
+    packer, size = lzma.LZMACompressor(preset=1), 0
     with _opened(content) as stream:
         while block := stream.read(1 << 20):
             size += len(packer.compress(block))

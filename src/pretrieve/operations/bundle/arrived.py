@@ -1,9 +1,8 @@
 """A slice that was brought here: its manifest is checked, its files are compared with it and unpacked next to the results.
 
-A slice was on other machines, so everything in it that can be checked is checked. The manifest has its own form
-(``schemas/slice.schema.yaml`` of the package) and checksum; the id of each job must be the key of its arguments; every file and
-every member of an archive must have its sha256 and belong to a job; names are resolved by :func:`pretrieve.base.inside.inside`.
-Where a job writes is taken from the plan here, never from a slice (:mod:`pretrieve.operations.bundle.unpack`).
+A slice was on other machines, so all of it is checked. The manifest has its own form (``schemas/slice.schema.yaml`` of the
+package) and checksum; the id of each job must be the key of its arguments; every file and every member of an archive must have
+its sha256 and belong to a job. Where a job writes is taken from the plan here (:mod:`pretrieve.operations.bundle.unpack`).
 """
 
 from __future__ import annotations
@@ -38,10 +37,8 @@ _SEEDS = re.compile(r"seeds=\[[0-9]{1,9}(, ?[0-9]{1,9})*\]")
 
 
 def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
-    """The manifest of a slice, and its jobs.
-
-    Raises DataError when it cannot be read, is damaged, or says what no runner writes; with the key.
-    """
+    """The manifest of a slice, and its jobs. Raises DataError when it cannot be read, is damaged, or says what no runner writes;
+    with the key."""
     path = folder / MANIFEST
     manifest = read_json(path, "the manifest of a slice", most=LARGEST)
     check_form(manifest, SCHEMA, path, "slice")
@@ -93,10 +90,7 @@ def _check_owner(what: str, name: str, jobs: Sequence[Job]) -> None:
 
 def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
     """What a bundle was made for. Of its words for ``--config``, seeds are accepted, and those that are also ``given`` here; a
-    slice does not decide where raw files are (``mirror=``).
-
-    Raises ConfigError for any other word.
-    """
+    slice does not decide where raw files are (``mirror=``). Raises ConfigError for any other word."""
     words = [word for word in about["config"] if not word.startswith("mirror=")]
     for word in words:
         if word not in given and not _SEEDS.fullmatch(word):
@@ -110,10 +104,8 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
 
 
 def unpack(folder: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], place: Path) -> None:
-    """Compare all files of a slice with its manifest, and unpack them below ``place``.
-
-    Raises DataError when one is missing, damaged or not what it should be, or there is no room for them.
-    """
+    """Compare all files of a slice with its manifest, and unpack them below ``place``. Raises DataError when one is missing,
+    damaged or not what it should be, or there is no room for them."""
     parts = manifest["parts"]
     for name, expected in parts.items():
         check_sum(inside(folder, name, f"{folder / MANIFEST}: part"), expected)

@@ -1,13 +1,9 @@
 """What a bundle holds: the jobs that some tables still need, and the files that these read.
 
-The workflow is queried, not copied: its plan names the metrics files of the tables, and a dry run of Snakemake the
-calls that make them. What a job reads and no job of the bundle makes is data: token stores, tasks, BM25's negatives
-and candidates, and encoders or retrievers that are finished. These are built first, up to pre-training.
-
-Texts are not packed: training and embedding read token ids. Of ``corpus.parquet`` and ``queries.parquet`` only the
-columns of :data:`COLUMNS` go along, ``texts.parquet`` and ``answers.parquet`` do not; of a corpus's token store, only what
-pre-training reads (:mod:`pretrieve.operations.bundle.pack`). With ``--answers`` tasks that are scored by the answers in a
-passage have their answers and passages with them, so that they can be scored there.
+The workflow is queried, not copied: its plan names the metrics files of the tables, and a dry run of Snakemake the calls that
+make them. What a job reads and no job of the bundle makes is data, which is built first: token stores, tasks, BM25's negatives
+and candidates, finished encoders and retrievers. Texts are not packed, for training and embedding read token ids; except, with
+``--answers``, the passages and answers of tasks that are scored by answers.
 """
 
 from __future__ import annotations
@@ -25,7 +21,6 @@ import pyarrow.parquet as pq
 
 from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import sha256_of
 from pretrieve.base.paths import cost_beside, metrics_file, parse_system
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.metrics import needs_answers
@@ -39,14 +34,10 @@ from pretrieve.workflow.job_options import from_outside
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.stage_code import stage_code
 
-#: The code's own, wherever the run is.
-SNAKEFILE = str(code_file("Snakefile"))
 #: Columns that are read between token ids and runs.
 COLUMNS = {"corpus.parquet": ["doc_id", "sentence_index", "passage_index"], "queries.parquet": ["query_id"]}
-#: Files that only earlier or later stages read.
-LEFT_AT_HOME = ("texts.parquet", "answers.parquet", "curve.csv")
-#: Folders of a retriever that nothing is trained from.
-_RECORDS = ("steps", "negatives")
+#: Files that only earlier or later stages read, and folders of a retriever that nothing is trained from.
+LEFT_AT_HOME = {"texts.parquet", "answers.parquet", "curve.csv", "steps", "negatives"}
 
 
 @dataclass(frozen=True)
@@ -67,6 +58,10 @@ class Asked:
         """The checked configuration, with these words in it."""
         return Plan.load(read_config(words=self.words))
 
+    def named(self, plan: Plan) -> Sequence[str]:
+        """The tables, PAPER/TABLE each."""
+        return self.tables or (() if self.files else plan.config["tables"])
+
     def cells(self, plan: Plan) -> Counter[str]:
         """As :meth:`trained`; raises ConfigError, too, where no cell of the tables has to be trained at this scale."""
         if not (counts := self.trained(plan)):
@@ -77,13 +72,10 @@ class Asked:
         return counts
 
     def trained(self, plan: Plan) -> Counter[str]:
-        """Metrics file → how many cells of the tables need it; those of trained systems only, and of a mean its parts'.
-
-        Raises ConfigError for an unknown table.
-        """
+        """Metrics file → how many cells of the tables need it; those of trained systems only, and of a mean its parts'. Raises
+        ConfigError for an unknown table."""
         counts: Counter[str] = Counter(part for file in self.files for part in parts_of_mean(file, plan))
-        tables = self.tables or (() if self.files else tuple(plan.config["tables"]))
-        for table in map(plan.check_table, tables):
+        for table in map(plan.check_table, self.named(plan)):
             known = {file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file}
             for cell in plan.cells[table]:
                 system, dataset = cell["system"], plan.measured(cell)
@@ -103,8 +95,7 @@ def scored_by_answers(jobs: Sequence[Job]) -> set[str]:
 def needed_runs(asked: Asked, plan: Plan, jobs: Sequence[Job], answers: bool = False) -> list[str]:
     """The runs of these jobs that more than their scores is made from, by tables of case studies; and, unless their ``answers``
     are packed, those that are scored by answers."""
-    tables = asked.tables or (() if asked.files else tuple(plan.config["tables"]))
-    read = {file for table in tables for file in plan.table_inputs(*table.split("/"))}
+    read = {file for table in asked.named(plan) for file in plan.table_inputs(*table.split("/"))}
     at_home = set() if answers else scored_by_answers(jobs)
     runs = {run: job.call.one("task") for job in jobs for run in job.call.options.get("runs", ())}
     return sorted(run for run, task in runs.items() if run in read or task in at_home)
@@ -120,13 +111,11 @@ def parts_of_mean(file: str, plan: Plan) -> list[str]:
 
 
 def snakemake(asked: Asked, options: Sequence[str], files: Iterable[str], quiet: bool = False) -> str:
-    """Run Snakemake for some files in the current directory and return what it printed (with ``quiet``; else it goes to the
-    terminal).
-
-    Raises DataError when it fails; with the end of its messages.
-    """
+    """Run the code's Snakefile for some files in the current directory and return what it printed (with ``quiet``; else it goes
+    to the terminal). Raises DataError when it fails; with the end of its messages."""
+    program = [sys.executable, "-m", "snakemake", "--snakefile", str(code_file("Snakefile"))]
     done = subprocess.run(
-        [sys.executable, "-m", "snakemake", "--snakefile", SNAKEFILE, *options, "--config", *asked.words, "--", *files],
+        [*program, *options, "--config", *asked.words, "--", *files],
         stdout=subprocess.PIPE if quiet else None,
         stderr=subprocess.STDOUT if quiet else None,
         encoding="utf-8",
@@ -152,11 +141,8 @@ def remaining(asked: Asked, targets: Iterable[str], again: bool = False) -> list
     those that are done, too."""
     printed = snakemake(asked, ["-n", "-p", *(["--forceall"] if again else [])], sorted(targets), quiet=True)
     printed = printed.replace(shlex.quote(str(code_file("workflow_scripts"))), "workflow_scripts")
-    return [
-        Job(one.key, group, one, code=code_of(one), needs=one.needs)
-        for call, group in calls_in(printed)
-        for one in call.by_size()
-    ]
+    calls = [(one, group) for call, group in calls_in(printed) for one in call.by_size()]
+    return [Job(one.key, group, one, code=code_of(one)) for one, group in calls]
 
 
 def code_of(call: Call) -> str:
@@ -177,12 +163,8 @@ def data_places(jobs: Sequence[Job]) -> list[str]:
 
 def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
     """Let Snakemake make the data, where they are not there or not up to date."""
-    last = {
-        "tokens": "meta.json",
-        "tasks": "stats.json",
-        "encoders": "model.safetensors",
-        "retrievers": "model.safetensors",
-    }
+    last = {"tokens": "meta.json", "tasks": "stats.json"}
+    last |= dict.fromkeys(("encoders", "retrievers"), "model.safetensors")
     targets = []
     for place in places:
         parts = Path(place).parts
@@ -199,21 +181,16 @@ def build(asked: Asked, plan: Plan, places: Sequence[str], cores: int) -> None:
 
 
 def data_files(place: str, answers: bool = False) -> dict[str, Path]:
-    """The files of a place: name in the bundle → file. answers: those of a task, too.
-
-    Raises DataError when there is nothing.
-    """
+    """The files of a place: name in the bundle → file. answers: those of a task, too. Raises DataError when there is nothing."""
     path = Path(place)
     if path.is_dir():
-        inside = [file for file in sorted(path.rglob("*")) if file.is_file()]
-        left = {*_RECORDS, *LEFT_AT_HOME} - ({"answers.parquet"} if answers else set())
-        files = [file for file in inside if not left & set(file.relative_to(path).parts)]
+        left = LEFT_AT_HOME - ({"answers.parquet"} if answers else set())
+        files = [file for file in sorted(path.rglob("*")) if left.isdisjoint(file.relative_to(path).parts)]
     else:
-        beside = [path, Path(cost_beside(place))]
-        files = [file for file in dict.fromkeys(beside) if file.is_file()]
-    if not files:
+        files = [path, Path(cost_beside(place))]
+    if not (found := {str(file): file for file in files if file.is_file()}):
         raise DataError(f"{place}: missing, and jobs of the bundle need it; build it with snakemake.")
-    return {str(file): file for file in files}
+    return found
 
 
 def content_of(file: Path, whole: Collection[str] = ()) -> Content:
@@ -230,8 +207,3 @@ def code_files() -> dict[str, Path]:
     """The package: name in the bundle → file."""
     files = (file for file in sorted(code_file("src/pretrieve").rglob("*")) if file.is_file())
     return {str(file.relative_to(code_file())): file for file in files if "__pycache__" not in file.parts}
-
-
-def hashes(files: Iterable[Path]) -> dict[str, str]:
-    """File → SHA-256 of the whole file here, texts included."""
-    return {str(file): sha256_of(file) for file in files}

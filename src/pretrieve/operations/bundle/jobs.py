@@ -1,11 +1,9 @@
 """What a bundle does, one job at a time: program calls, what they need and make, and in which order they run.
 
-Snakemake says which calls are left: a dry run prints the shell command of every job (``snakemake -n -p``,
-https://snakemake.readthedocs.io/en/stable/executing/cli.html). So a bundle's jobs have exactly the arguments of the
-workflow's. A job of the workflow serves all training-set sizes of a family; here it is cut into one for each size, the smallest
-part that can be finished and give a result.
-
-Dependencies follow from the paths: a job needs what another one makes. Standard library only.
+Which calls are left, with which arguments, says a dry run of Snakemake, which prints the shell command of every job
+(``snakemake -n -p``, https://snakemake.readthedocs.io/en/stable/executing/cli.html). A job of the workflow serves all
+training-set sizes of a family; here it is cut into one for each size. A job needs what another one makes: paths tell.
+Standard library only.
 """
 
 from __future__ import annotations
@@ -14,8 +12,9 @@ import hashlib
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -118,16 +117,14 @@ class Call:
 
 @dataclass(frozen=True)
 class Job:
-    """A call for one training-set size. id: of the call; group: of the workflow's job that it is a part of; cells: of the
-    requested tables that are measured by it or by what is made of it; code: hash of the source files that its result depends
-    on."""
+    """A call for one training-set size. id: the call's key; group: of the workflow's job that it is a part of; cells: of the
+    requested tables that need it; code: hash of the source files that its result depends on."""
 
     id: str
     group: str
     call: Call
     cells: int = 0
     code: str = ""
-    needs: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -141,11 +138,11 @@ class Job:
         return int(found[1]) if found else 0
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return asdict(self) | {"needs": self.call.needs}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Job:
-        return cls(**{**value, "call": Call(**value["call"])})
+        return cls(value["id"], value["group"], Call(**value["call"]), value["cells"], value["code"])
 
 
 def calls_in(text: str) -> list[tuple[Call, str]]:
@@ -168,15 +165,15 @@ def makers(jobs: Iterable[Job]) -> dict[str, Job]:
 
 
 def behind(job: Job, made_by: Mapping[str, Job]) -> list[Job]:
-    """The jobs that a job needs, with all that they need, each after what it needs itself."""
+    """A job and all that it needs, each after what it needs itself."""
     found: dict[str, Job] = {}
 
     def visit(one: Job) -> None:
-        for place in one.call.needs:
-            maker = made_by.get(place)
-            if maker is not None and maker.id not in found:
-                visit(maker)
-                found[maker.id] = maker
+        if one.id not in found:
+            for place in one.call.needs:
+                if place in made_by:
+                    visit(made_by[place])
+            found[one.id] = one
 
     visit(job)
     return list(found.values())
@@ -192,43 +189,32 @@ def dependents(lost: Collection[str], jobs: Sequence[Job]) -> list[Job]:
 
 
 def in_order(jobs: Sequence[Job], cells: Mapping[str, int]) -> list[Job]:
-    """Jobs in the order that a bundle runs them, with their number of cells.
+    """Jobs in the order that a bundle runs them, with their number of cells. cells: metrics file → how many need it.
 
-    cells: metrics file → how many cells of the requested tables need it.
-
-    A job is worth the cells that need it. The most-needed encoder comes first, and of its scores those of the most-needed
-    fine-tuning; all first seeds come before the second ones; what a score needs comes right before it. The sizes of one
-    job of the workflow follow each other, since Snakemake takes only whole jobs as done.
+    All first seeds come before the second ones; then the most-needed encoder comes first, and of its scores those of the
+    most-needed fine-tuning; what a score needs comes right before it. The sizes of one job of the workflow follow each other,
+    since Snakemake takes only whole jobs as done.
     """
     made_by = makers(jobs)
     chains = {job.id: behind(job, made_by) for job in jobs}
-    worth: dict[str, int] = dict.fromkeys(chains, 0)
+    worth, group_worth = Counter[str](), Counter[str]()
     for job in jobs:
         own = sum(cells.get(place, 0) for place in job.call.makes)
-        for one in (*chains[job.id], job):
+        for one in chains[job.id]:
             worth[one.id] += own
-    group_worth: dict[str, int] = {}
-    for job in jobs:
-        group_worth[job.group] = group_worth.get(job.group, 0) + worth[job.id]
+            group_worth[one.group] += own
 
     def rank(job: Job) -> tuple:
-        chain = chains[job.id]
-        worths = {
-            program: tuple((-group_worth[one.group], one.id) for one in chain if one.call.program == program)
-            for program in ("pretrain", "finetune")
-        }
-        return (
-            job.seed,
-            worths["pretrain"],
-            [worth for worth, _ in worths["finetune"]],
-            -group_worth[job.group],
-            job.group,
-            job.call.makes,
+        encoders, finetunings = (
+            [one for one in chains[job.id] if one.call.program == program] for program in ("pretrain", "finetune")
         )
+        of_encoders = [(-group_worth[one.group], one.id) for one in encoders]
+        of_finetunings = [-group_worth[one.group] for one in finetunings]
+        return (job.seed, of_encoders, of_finetunings, -group_worth[job.group], job.group, job.call.makes)
 
     ends = [job for job in jobs if any(place in cells for place in job.call.makes)]
     done: dict[str, Job] = {}
     for job in sorted(ends, key=rank):
-        for one in (*chains[job.id], job):
-            done.setdefault(one.id, Job(one.id, one.group, one.call, worth[one.id], one.code, one.call.needs))
+        for one in chains[job.id]:
+            done.setdefault(one.id, replace(one, cells=worth[one.id]))
     return list(done.values())

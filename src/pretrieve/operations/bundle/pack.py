@@ -8,21 +8,17 @@
     src/pretrieve/…
     results/{scale}/…   data, where the workflow has them
 
-The archive is a tar with xz and a function of its content. What would be too large waits or is left out, and the manifest and a
-line for each piece say so:
+What would be too large waits or is left out, and the manifest and a line for each piece say so:
 
-1. *Later seeds wait.* As long as there are several, the jobs of the last seed are dropped. Nothing is lost: a cell with fewer
-   seeds is still a cell, and the next bundle, made when this one is unpacked, begins with the seeds that waited.
+1. *Later seeds wait.* As long as there are several, the jobs of the last seed are dropped: the next bundle begins with them.
 2. *Then data are left out*, a piece at a time, with all jobs that need it: the piece that takes the most room for each cell
-   that it serves. So a token store that hundreds of cells need is packed, and a large task of ten cells is not.
+   that it serves.
 
-A token store is the largest piece of a bundle, and training for some thousand steps reads a part of it: a passage is drawn or
-not, and of a long one only the first tokens are read. What is read follows from the options and the seed alone, so it is found in
-advance, by drawing the batches of every step without training on them: :class:`Watched` notes every item that is read.
-
-In the copy, the tokens that no job reads are 0, which takes next to no room when it is packed. Everything else is as in the whole
-store: lengths, numbers of passages, draws; and its name (:attr:`pretrieve.text.token_store.TokenStore.key`), which ``meta.json``
-states. So training on the copy gives the bits of training on the store, for the jobs it was made for, and no others.
+A token store is the largest piece of a bundle, and some thousand steps read a part of it. Which, follows from the options and the
+seed alone: the batches of every step are drawn in advance, and :class:`Watched` notes every item that is read. In the copy, the
+tokens that no job reads are 0, which takes next to no room when it is packed. All else is as in the store, also its name
+(:attr:`pretrieve.text.token_store.TokenStore.key`), which ``meta.json`` states. So training on the copy gives the bits of
+training on the store, for the jobs it was made for, and no others.
 """
 
 from __future__ import annotations
@@ -31,17 +27,17 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from pretrieve.base.code_folder import code_file, version_of
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.files import sha256_of
 from pretrieve.base.progress import Progress
-from pretrieve.operations.bundle.archive import Content, packed_size, sums_of, write_archive
+from pretrieve.operations.bundle.archive import packed_size, sums_of, write_archive
 from pretrieve.operations.bundle.contents import (
     Asked,
     build,
@@ -49,7 +45,6 @@ from pretrieve.operations.bundle.contents import (
     content_of,
     data_files,
     data_places,
-    hashes,
     needed_runs,
     remaining,
     scored_by_answers,
@@ -77,13 +72,12 @@ Call it again until it says that nothing is left. Bring the folder out/ home, an
 """
 
 
-@dataclass(frozen=True)
-class Bundle:
+class Bundle(NamedTuple):
     """What was written: the jobs that are in it, in order; the pieces of data that are not; bytes of the file."""
 
     jobs: list[Job]
-    left_out: list[dict[str, Any]] = field(default_factory=list)
-    size: int = 0
+    left_out: list[dict[str, Any]]
+    size: int
 
 
 def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB, answers: bool = False) -> Bundle:
@@ -99,10 +93,8 @@ def pack(asked: Asked, out: Path, cores: int = 1, limit_mib: float = LIMIT_MIB, 
         raise ConfigError(f"scale {asked.scale}: everything that these tables need is done; nothing to bundle.")
     build(asked, plan, data_places(jobs), cores)
     jobs = in_order(jobs, cells)
-    whole = scored_by_answers(jobs) if answers else set()
-    return write_bundle(
-        asked, jobs, cells, out, int(limit_mib * (1 << 20)), needed_runs(asked, plan, jobs, answers), whole
-    )
+    runs, whole = needed_runs(asked, plan, jobs, answers), scored_by_answers(jobs) if answers else set()
+    return write_bundle(asked, jobs, cells, out, int(limit_mib * (1 << 20)), runs, whole)
 
 
 def write_bundle(
@@ -114,19 +106,21 @@ def write_bundle(
     runs: Sequence[str] = (),
     whole: Collection[str] = (),
 ) -> Bundle:
-    """Write jobs and their data, which exist; leaves out what exceeds ``limit`` bytes. runs: those that have to come back; whole:
-    tasks that are packed with answers and passages.
-
-    Raises ConfigError when nothing fits.
-    """
+    """Write jobs and their data, which exist, without what exceeds ``limit`` bytes. cells: metrics file → how many need it; runs:
+    those that have to come back; whole: tasks that are packed with answers and passages. Raises ConfigError when nothing fits."""
     sizes = _Sizes(whole)
     code = sum(packed_size(file) for file in code_files().values())
     ratio = QUICK
     while True:
         kept, left_out = fit(jobs, cells, sizes, limit / ratio - code)
-        files = {place: data_files(place, place in whole) for place in data_places(kept)}
-        about = manifest_of(asked, kept, files, left_out, runs)
-        size = write_archive(out, members(kept, files, sizes.thin(kept), about, whole))
+        thin, files = sizes.thin(kept), {place: data_files(place, place in whole) for place in data_places(kept)}
+        members = {"jobs.json": _json([job.as_json() for job in kept]), "README.txt": README.encode(), **code_files()}
+        for of_place in files.values():
+            members |= {
+                name: thin[name] if name in thin else content_of(file, whole) for name, file in of_place.items()
+            }
+        manifest = manifest_of(asked, kept, files, left_out, runs) | {"members": sums_of(members)}
+        size = write_archive(out, members | {"manifest.json": _json(manifest)})
         if size <= limit:
             return Bundle(kept, left_out, size)
         out.unlink()
@@ -172,12 +166,12 @@ def manifest_of(
     left_out: Sequence[Mapping[str, Any]],
     runs: Sequence[str],
 ) -> dict[str, Any]:
-    """The manifest without its members."""
+    """The manifest without its members. files: of each place."""
     groups: dict[str, list[str]] = {}
     for job in jobs:
         groups.setdefault(job.group, []).append(job.id)
     version = version_of(code_file())
-    checksums = {place: hashes(of_place.values()) for place, of_place in files.items()}
+    checksums = {place: {name: sha256_of(file) for name, file in some.items()} for place, some in files.items()}
     identity = json.dumps([[job.as_json() for job in jobs], checksums], sort_keys=True).encode()
     return {
         "bundle": hashlib.sha256(identity).hexdigest()[:12],
@@ -193,37 +187,14 @@ def manifest_of(
     }
 
 
-def members(
-    jobs: Sequence[Job],
-    files: Mapping[str, Mapping[str, Path]],
-    thin: Mapping[str, bytes],
-    about: Mapping[str, Any],
-    whole: Collection[str] = (),
-) -> dict[str, Content]:
-    """Name → content of everything in a bundle. files: of each place; thin: of files that are packed in part; about: the
-    manifest without members; whole: tasks that are packed with answers and passages."""
-    data = {name: file for of_place in files.values() for name, file in of_place.items()}
-    packed = {
-        "jobs.json": _json([job.as_json() for job in jobs]),
-        "README.txt": README.encode(),
-        **code_files(),
-        **{name: thin[name] if name in thin else content_of(file, whole) for name, file in data.items()},
-    }
-    return {"manifest.json": _json({**about, "members": sums_of(packed)}), **packed}
-
-
 def report(bundle: Bundle, out: Path) -> str:
     """What was packed, for people: sizes, jobs by program, what comes first, and what was left out, largest first."""
-    counts = Counter(job.call.program for job in bundle.jobs)
-    lines = [
-        f"{out}: {bundle.size / 2**20:.1f} MiB, {len(bundle.jobs)} jobs: "
-        + ", ".join(f"{n} {p}" for p, n in counts.items())
-    ]
+    counts = ", ".join(f"{n} {p}" for p, n in Counter(job.call.program for job in bundle.jobs).items())
+    lines = [f"{out}: {bundle.size / 2**20:.1f} MiB, {len(bundle.jobs)} jobs: {counts}"]
     lines += [f"  first: {job.name} ({job.cells} cells)" for job in bundle.jobs[:3]]
     for entry in sorted(bundle.left_out, key=lambda entry: -entry["bytes"]):
-        lines.append(
-            f"  left out: {entry['what']}, about {entry['bytes'] / 2**20:.1f} MiB, with {entry['jobs']} jobs: {entry['why']}"
-        )
+        about = f"about {entry['bytes'] / 2**20:.1f} MiB, with {entry['jobs']} jobs"
+        lines.append(f"  left out: {entry['what']}, {about}: {entry['why']}")
     return "\n".join(lines)
 
 
@@ -238,12 +209,8 @@ Measure = Callable[[Sequence[Job]], Mapping[str, int]]
 def fit(
     jobs: Sequence[Job], cells: Mapping[str, int], measure: Measure, room: float
 ) -> tuple[list[Job], list[dict[str, Any]]]:
-    """The jobs whose data take at most ``room`` bytes, and a record for all that is not among them.
-
-    cells: metrics file → how many cells of the requested tables need it.
-
-    Raises ConfigError when no job is left.
-    """
+    """The jobs whose data take at most ``room`` bytes, and a record for all that is not among them. cells: metrics file → how
+    many need it. Raises ConfigError when no job is left."""
     kept, left_out = list(jobs), []
     while (total := sum((sizes := measure(kept)).values())) > room:
         seeds = sorted({job.seed for job in kept})
@@ -251,7 +218,12 @@ def fit(
             out = [job for job in kept if job.seed == seeds[-1]]
             what, why = f"seed {seeds[-1]}", "it waits for the next bundle"
         else:
-            what = max(sizes, key=lambda place: (sizes[place] / _served(place, kept, cells), place))
+            # A piece is worth the cells that are lost without it, at least one: jobs need it.
+            worth = {
+                place: sum(cells.get(made, 0) for job in dependents([place], kept) for made in job.call.makes)
+                for place in sizes
+            }
+            what = max(sizes, key=lambda place: (sizes[place] / max(1, worth[place]), place))
             out, why = dependents([what], kept), "the bundle was over its limit"
         lost = {job.id for job in out}
         kept = in_order([job for job in kept if job.id not in lost], cells)
@@ -263,12 +235,6 @@ def fit(
         size = sizes.get(what, total - sum(measure(kept).values()))
         left_out.append({"what": what, "bytes": size, "jobs": len(out), "why": why})
     return kept, left_out
-
-
-def _served(place: str, jobs: Sequence[Job], cells: Mapping[str, int]) -> int:
-    """How many cells are lost without a piece of data; 1 where there is none, though jobs need it."""
-    makes = [made for job in dependents([place], jobs) for made in job.call.makes]
-    return max(1, sum(cells.get(made, 0) for made in makes))
 
 
 class Watched:
@@ -290,13 +256,13 @@ class Watched:
         return np.asarray(self._array, dtype=dtype)
 
 
-def tokens_read(directory: Path, calls: Sequence[dict[str, Any]]) -> np.ndarray:
-    """(T,) bool: the tokens of a store that pre-training reads. calls: ``options`` and ``seed`` of each."""
+def tokens_read(directory: Path, jobs: Sequence[Job]) -> np.ndarray:
+    """(T,) bool: the tokens of a store that these pre-trainings read."""
     store = TokenStore(directory)
     watched = store.tokens = Watched(store.tokens)
-    with Progress("tokens that are read", len(calls), "jobs") as progress:
-        for call in calls:
-            _draw(store, EncoderOptions.from_dict(call["options"]), call["seed"])
+    with Progress("tokens that are read", len(jobs), "jobs") as progress:
+        for job in jobs:
+            _draw(store, EncoderOptions.from_dict(job.call.json("options")), int(job.call.one("seed")))
             progress.advance()
     return watched.seen
 
@@ -317,16 +283,14 @@ def _draw(store: TokenStore, options: EncoderOptions, seed: int) -> None:
 
 def thin_stores(jobs: Sequence[Job]) -> dict[str, bytes]:
     """File of a token store → what of it the pre-training among ``jobs`` reads, for all stores that they read."""
-    calls: dict[str, list[dict[str, Any]]] = {}
+    readers: dict[str, list[Job]] = {}
     for job in jobs:
         if job.call.program == "pretrain":
-            one = {"options": job.call.json("options"), "seed": int(job.call.one("seed"))}
-            calls.setdefault(job.call.one("store"), []).append(one)
+            readers.setdefault(job.call.one("store"), []).append(job)
     contents = {}
-    for place, own in calls.items():
+    for place, own in readers.items():
         store = TokenStore(Path(place))
-        seen = tokens_read(Path(place), own)
+        seen = tokens_read(store.directory, own)
         contents[f"{place}/tokens.bin"] = np.where(seen, store.tokens, store.tokens.dtype.type(0)).tobytes()
-        meta = json.dumps(store.meta | {"key": store.key}, sort_keys=True, indent=1, ensure_ascii=False)
-        contents[f"{place}/meta.json"] = f"{meta}\n".encode()
+        contents[f"{place}/meta.json"] = _json(store.meta | {"key": store.key})
     return contents

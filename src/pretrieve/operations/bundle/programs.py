@@ -1,20 +1,12 @@
 """The commands (:mod:`pretrieve.commands`) as a bundle runs them, with the same arguments.
 
-Pre-training and fine-tuning stop when the slice ends. ``retrieve`` writes its run and no metrics file: that needs ranx, and
-is made when the results are unpacked; a preview is shown (:func:`preview`). Where ranx is, the run can be scored at once, by the
-same code (:func:`score`). All others run as they are.
+**The end of a slice.** Training asks after every step whether it is to stop (:func:`after`); the next slice continues from what
+was saved. What has no state to save, such as a search, is ended by :func:`alarm`, wherever it is, and begins again: its files
+appear whole or not at all. A moment is a value of ``time.monotonic``; infinity means never.
 
-Imports torch, numpy, pyarrow, tokenizers, safetensors and what these bring; ``predict`` also scipy, which comes with
-scikit-learn.
-
-**The end of a slice.** Training asks after every step whether it is to stop (:func:`pretrieve.training.loop.train`):
-:func:`after` answers. The next slice continues from what was saved. What has no state to save, such as an embedding or a search,
-is ended by :func:`alarm`, wherever it is: its files appear whole or not at all, and it begins again. A moment is a value
-of ``time.monotonic``; infinity means never.
-
-**Scores at a glance** (:func:`preview`) are what a slice shows, and sends home in its manifest, by the definitions of
-:mod:`pretrieve.evaluation.metrics`, over the judgements that a bundle has with each task. The scores that count are made of the
-runs by the one evaluator that scores all runs; a test compares the two.
+**Scores.** A metrics file needs ranx. Where that is missing, it is made when the run has been brought home (:func:`score`); what
+a slice shows, and sends home in its manifest, is a :func:`preview`, by the definitions of :mod:`pretrieve.evaluation.metrics`; a
+test compares the two.
 """
 
 from __future__ import annotations
@@ -62,10 +54,9 @@ def run_call(
         command.main(arguments, scored)
         if scored:
             return json.loads(arguments.outputs[0].read_text(encoding="utf-8"))["metrics"]
+        run, qrels = read_trec(arguments.runs[0]), read_qrels(arguments.task / "qrels.parquet")
         queries = SplitTable(arguments.task / "splits.parquet").needed(arguments.sizes[0])
-        return preview(
-            read_trec(arguments.runs[0]), read_qrels(arguments.task / "qrels.parquet"), queries, arguments.metrics
-        )
+        return preview(run, qrels, queries, arguments.metrics)
 
 
 def _parsed(call: Call, *more: str) -> tuple[ModuleType, argparse.Namespace]:

@@ -8,8 +8,8 @@
         weights-00001.safetensors, …, weights.index.json
 
 ``parts`` of the manifest has the sha256 of every file next to it, ``members`` of what is in each archive, ``checksum`` the
-manifest's own: of its JSON without that key, keys sorted. A job is in one slice only, the one in which it ended. Vectors stay
-there: they are made again from the weights if they are needed. The folder gets its name when it is complete.
+manifest's own: of its JSON without that key, keys sorted. A job is in the slice in which it ended. Vectors stay there. The folder
+gets its name when it is complete.
 """
 
 from __future__ import annotations
@@ -32,19 +32,17 @@ MANIFEST = "manifest.json"
 _WEIGHTS = ".safetensors"
 
 
-def files_of(job: Job, root: Path, stay: Collection[str] = ()) -> list[str]:
-    """The files of a finished job that go home, as paths below ``root``; of vectors, and of files that ``stay``, only what they
-    cost and what is beside them."""
+def files_of(job: Job, stay: Collection[str] = ()) -> list[str]:
+    """The files of a finished job that go home; of vectors, and of files that ``stay``, only what they cost and what is beside
+    them."""
     found: list[Path] = []
     for place in map(Path, job.call.makes):
-        if (root / place).is_dir():
+        if place.is_dir():
             vectors = str(place) in job.call.options.get("stores", ())
-            inside = [root / place / "cost.json"] if vectors else sorted((root / place).rglob("*"))
-            found += [file for file in inside if file.is_file()]
+            found += [place / "cost.json"] if vectors else sorted(place.rglob("*"))
         else:
-            whole = [] if str(place) in stay else [place]
-            found += [root / file for file in (*whole, *beside(place)) if (root / file).is_file()]
-    return list(dict.fromkeys(str(file.relative_to(root)) for file in found))
+            found += [*([] if str(place) in stay else [place]), *beside(place)]
+    return list(dict.fromkeys(str(file) for file in found if file.is_file()))
 
 
 def beside(place: Path) -> list[Path]:
@@ -92,17 +90,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def write_slice(
     jobs: Sequence[Job],
     records: Mapping[str, dict[str, Any]],
-    root: Path,
     out: Path,
     about: Mapping[str, Any],
     weights: str = "bf16",
     stay: Collection[str] = (),
 ) -> Path | None:
-    """Write the next slice with these finished jobs; None where there are none.
-
-    records: job → what the runner knows of it. about: of the bundle and the machine. weights: ``bf16``, ``fp32`` or ``none``.
-    stay: runs and negatives that are not sent.
-    """
+    """Write the next slice with these finished jobs; None where there are none. records: job → what the runner knows of it.
+    about: of the bundle and the machine. weights: ``bf16``, ``fp32`` or ``none``. stay: runs and negatives that are not sent."""
     if not jobs:
         return None
     ends = (path.name.rpartition("-")[2] for path in slices_in(out))
@@ -110,27 +104,22 @@ def write_slice(
     folder, unfinished = out / f"slice-{number:03d}", out / f".slice-{number:03d}.part"
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
-    members = {}
-    files = [file for job in jobs for file in files_of(job, root, stay)]
+    files = [file for job in jobs for file in files_of(job, stay)]
     models = [file for file in files if file.endswith(_WEIGHTS)]
     if weights != "none" and models:
-        pack_weights(models, root, unfinished, weights)
-    others = [file for file in files if not file.endswith(_WEIGHTS)]
-    shares = {f"results-{part:02d}.tar.xz": names for part, names in enumerate(_shares(others, root), 1)}
-
-    def write(archive: str) -> None:
-        content = {name: root / name for name in shares[archive]}
-        write_archive(unfinished / archive, content)
-        members[archive] = sums_of(content)
-
+        pack_weights(models, unfinished, weights)
+    shares = _shares([file for file in files if not file.endswith(_WEIGHTS)])
+    archives = {
+        f"results-{part:02d}.tar.xz": {name: Path(name) for name in names} for part, names in enumerate(shares, 1)
+    }
     with ThreadPoolExecutor(min(8, len(os.sched_getaffinity(0)))) as pool:  # xz runs beside Python
-        list(pool.map(write, shares))
+        list(pool.map(lambda archive: write_archive(unfinished / archive, archives[archive]), archives))
     manifest = {
         "weights": weights,
         "stay": sorted({place for job in jobs for place in job.call.makes} & {*stay}),
         "jobs": {job.id: {"made": records[job.id], "job": job.as_json()} for job in jobs},
         "parts": sums_of({file.name: file for file in sorted(unfinished.iterdir())}),
-        "members": members,
+        "members": {archive: sums_of(content) for archive, content in archives.items()},
         **about,
     }
     write_json(unfinished / MANIFEST, manifest | {"checksum": checksum(manifest)})
@@ -138,13 +127,13 @@ def write_slice(
     return folder
 
 
-def _shares(files: Sequence[str], root: Path) -> list[list[str]]:
+def _shares(files: Sequence[str]) -> list[list[str]]:
     """Files in groups that do not exceed a part even uncompressed; a larger file has a group of its own."""
     shares: list[list[str]] = []
-    used = 0
+    used = PART_BYTES
     for file in files:
-        size = (root / file).stat().st_size + 2048  # its header and padding
-        if not shares or used + size > PART_BYTES - (1 << 14):
+        size = Path(file).stat().st_size + 2048  # its header and padding
+        if used + size > PART_BYTES - (1 << 14):
             shares.append([])
             used = 0
         shares[-1].append(file)

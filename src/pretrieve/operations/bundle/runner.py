@@ -1,11 +1,9 @@
 """Run a bundle for some minutes: ``python -m pretrieve.operations.bundle.runner --bundle DIR --minutes 9``.
 
 Call it again until nothing is left: each call continues the last one, a training run from its checkpoint. It needs torch,
-transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors, and what these bring; no network. Each call first compares
-all files of the bundle with its manifest.
-
-Everything is in the bundle's directory: the workflow's paths (``results/…``), ``logs/``, ``done/`` (one file for each job:
-when, how long, where), and ``out/``, which is what goes home (:mod:`pretrieve.operations.bundle.results`).
+transformers, tokenizers, numpy, pyarrow, scikit-learn and safetensors; no network. Everything is in the bundle's directory: the
+workflow's paths (``results/…``), ``logs/``, ``done/`` (one file for each job: when, how long, where), and ``out/``, which is what
+goes home (:mod:`pretrieve.operations.bundle.results`).
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ import traceback
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -34,23 +32,13 @@ from pretrieve.base.inside import plain_name
 from pretrieve.base.program import Tee, hold_job, run_program
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.operations.bundle.archive import check_sum
-from pretrieve.operations.bundle.jobs import Call, Job, dependents
+from pretrieve.operations.bundle.jobs import Call, Job, dependents, makers
 from pretrieve.operations.bundle.results import packed_jobs, write_slice
 from pretrieve.training.parent import die_with_parent
 
 JOBS = "jobs.json"
 #: What a result may depend on: written into the manifest.
-PACKAGES = (
-    "torch",
-    "transformers",
-    "tokenizers",
-    "numpy",
-    "pyarrow",
-    "scikit-learn",
-    "safetensors",
-    "ranx",
-    "numba",
-)
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy", "pyarrow", "scikit-learn", "safetensors", "ranx", "numba")
 #: Seconds of a slice that are kept for packing its results.
 RESERVE = 15.0
 
@@ -81,11 +69,9 @@ def main() -> None:
     if arguments.processes < 1:
         raise ConfigError(f"--processes {arguments.processes}: expected 1 or more.")
     begun = time.monotonic()
-    out = arguments.out.resolve() if arguments.out else None
-    if not (arguments.bundle / JOBS).is_file():
-        raise DataError(
-            f"{arguments.bundle / JOBS}: no such file; give --bundle the directory that the bundle was unpacked to."
-        )
+    out = arguments.out.resolve() if arguments.out else Path("out")
+    if not (file := arguments.bundle / JOBS).is_file():
+        raise DataError(f"{file}: no such file; give --bundle the directory that the bundle was unpacked to.")
     os.chdir(arguments.bundle)
     Path("logs").mkdir(exist_ok=True)
     hold_job(Path("logs/runner.log"))  # two calls at once would write the same checkpoints and slices
@@ -93,8 +79,7 @@ def main() -> None:
         os.environ["CUDA_VISIBLE_DEVICES"] = ""  # before torch looks for devices
     seconds = max(0.0, arguments.minutes * 60)
     until = begun + max(seconds - RESERVE, seconds / 2)
-    failed = run_slice(until, out or Path("out"), arguments)
-    if failed:
+    if failed := run_slice(until, out, arguments):
         raise DataError(
             f"{len(failed)} jobs failed, the first is {failed[0]}; see logs/. All jobs that do not need them are done."
         )
@@ -133,12 +118,10 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     finished = [job for job in jobs if job.id in records and job.id not in sent]
     about = {"bundle": manifest, "machine": machine}
     stay = _files_that_stay(jobs, needed, records) if arguments.runs == "needed" else set()
-    folder = write_slice(finished, records, Path(), out, about, arguments.weights, stay)
+    folder = write_slice(finished, records, out, about, arguments.weights, stay)
     left = [job for job in jobs if job.id not in records]
-    print(
-        f"{len(records)} of {len(jobs)} jobs are done"
-        + (f"; {len(finished)} of them are in {folder}" if folder else "")
-    )
+    where = f"; {len(finished)} of them are in {folder}" if folder else ""
+    print(f"{len(records)} of {len(jobs)} jobs are done{where}")
     if left:
         word = "the time is over" if stopped else "the rest needs what failed"
         print(f"{len(left)} jobs left ({word}), next: {left[0].name}. Call the same command again.")
@@ -146,8 +129,7 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
 
 
 def _files_that_stay(jobs: Sequence[Job], needed: set[str], done: Collection[str]) -> set[str]:
-    """The runs that are scored and not needed, and the negatives that are read by fine-tunings of the bundle, all of which are
-    ``done`` (ids)."""
+    """The runs that are scored and not needed, and the negatives of which all readers in the bundle are ``done`` (ids)."""
     read: dict[str, bool] = {}
     for job in jobs:
         read |= {place: job.id in done and read.get(place, True) for place in job.call.needs}
@@ -161,8 +143,8 @@ def _files_that_stay(jobs: Sequence[Job], needed: set[str], done: Collection[str
 
 @dataclass(frozen=True)
 class How:
-    """How jobs are run: precision and threads of :func:`~pretrieve.training.device.choose_device`; until a moment of
-    ``time.monotonic``, which all processes of a system share; what is said of the machine."""
+    """precision, threads: as for :func:`~pretrieve.training.device.choose_device`; until: a moment of ``time.monotonic``, which
+    all processes of a system share; machine: what is said of it."""
 
     precision: str
     threads: int
@@ -191,7 +173,7 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, needed: set[str]) ->
     the names of the jobs that failed. Searches whose runs are not ``needed`` are scored.
 
     Small models leave most of a GPU idle, whose work waits for the Python that starts it. Processes share it."""
-    makers = {place: job.id for job in jobs for place in job.call.makes}
+    made_by = makers(jobs)
     number = {job.id: place for place, job in enumerate(jobs, 1)}
     done = set(_done())
     waiting = [job for job in jobs if job.id not in done]
@@ -201,7 +183,8 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, needed: set[str]) ->
     pool = ProcessPoolExecutor(processes, spawn, initializer=_begin_worker) if processes > 1 else _Here()
     with pool:
         while True:
-            ready = (job for job in waiting if all(makers.get(place) in {None, *done} for place in job.call.needs))
+            missing = {place for place, maker in made_by.items() if maker.id not in done}
+            ready = (job for job in waiting if missing.isdisjoint(job.call.needs))
             while len(running) < processes and not stopped and (job := next(ready, None)):
                 if time.monotonic() >= how.until:
                     stopped = True
@@ -230,10 +213,8 @@ def _run_all(jobs: Sequence[Job], how: How, processes: int, needed: set[str]) ->
                     failed.append(job.name)
                     lost = dependents(job.call.makes, jobs)
                     waiting = [one for one in waiting if one not in lost]
-                    print(
-                        f"  {job.name} failed; {len(lost)} jobs need it and are skipped; see logs/{job.id}.log",
-                        flush=True,
-                    )
+                    said = f"{len(lost)} jobs need it and are skipped; see logs/{job.id}.log"
+                    print(f"  {job.name} failed; {said}", flush=True)
 
 
 def _run(job: Job, how: How, scored: bool) -> str:
@@ -247,24 +228,16 @@ def _run(job: Job, how: How, scored: bool) -> str:
 
     device = choose_device(how.precision, how.threads)
     partial = Path(f"done/{job.id}.partial.json")
-    before = (
-        json.loads(partial.read_text(encoding="utf-8"))
-        if partial.is_file()
-        else {"slices": 0, "seconds": 0.0, "started": _now()}
-    )
+    before = {"slices": 0, "seconds": 0.0, "started": _now()}
+    if partial.is_file():
+        before = json.loads(partial.read_text(encoding="utf-8"))
     begun = time.monotonic()
     log = Path(f"logs/{job.id}.log")
     log.parent.mkdir(exist_ok=True)
 
     def record() -> dict[str, Any]:
-        seconds = round(before["seconds"] + time.monotonic() - begun, 3)
-        return {
-            "slices": before["slices"] + 1,
-            "seconds": seconds,
-            "started": before["started"],
-            "ended": _now(),
-            **how.machine,
-        }
+        taken = {"slices": before["slices"] + 1, "seconds": round(before["seconds"] + time.monotonic() - begun, 3)}
+        return {**taken, "started": before["started"], "ended": _now(), **how.machine}
 
     with open(log, "a", encoding="utf-8", buffering=1) as stream:
         try:
@@ -314,20 +287,14 @@ def describe(device: Any) -> dict[str, str]:
     """The machine and its software, as the manifest has it."""
     import torch
 
-    found = {}
+    found = dict.fromkeys(PACKAGES, "missing")
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "missing"
     kind = device.device.type
     name = torch.cuda.get_device_name(device.device) if kind == "cuda" else f"CPU {platform.machine()}"
-    return {
-        "device": name,
-        "precision": "bf16" if device.bf16 else "fp32",
-        "python": platform.python_version(),
-        **found,
-    }
+    precision = "bf16" if device.bf16 else "fp32"
+    return {"device": name, "precision": precision, "python": platform.python_version(), **found}
 
 
 def _now() -> str:

@@ -1,13 +1,12 @@
 """From a slice's folder back into the workflow: ``make unbundle FILE=…``.
 
-A result is accepted only where Snakemake would make the same one: the workflow still needs the call, with the same
-arguments, whose key is the job's id; the source files behind it are those of the bundle; so are the data that it was made from;
-and all training-set sizes of its job are there, since Snakemake takes only whole jobs as done. Everything else is named, with
-the reason, and not placed.
+A result is accepted only where Snakemake would make the same one: the workflow still needs the call, with the same arguments,
+whose key is the job's id; code and data behind it are those of the bundle; and all training-set sizes of its job are there, since
+Snakemake takes only whole jobs as done. Everything else is named, with the reason, and not placed.
 
 Files are put in their places in the order of the jobs, so that none is older than what it was made from. Runs that came without
-scores are then scored by the project's evaluation. Last, ``snakemake --touch`` notes for each job the arguments and inputs that
-it has now (https://snakemake.readthedocs.io/en/stable/executing/cli.html), so that a later change of either is seen.
+scores are then scored. Last, ``snakemake --touch`` notes for each job the arguments and inputs that it has now
+(https://snakemake.readthedocs.io/en/stable/executing/cli.html), so that a later change of either is seen.
 """
 
 from __future__ import annotations
@@ -42,12 +41,11 @@ class Taken:
 def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) -> Taken:
     """Take home the slices in ``folder`` (or the one that it is).
 
-    any_code: accept results of other source files, too; Snakemake then does not see the difference. given: words for
-    ``--config`` that the bundle was made with.
+    any_code: accept results of other source files, too. given: words for ``--config`` that the bundle was made with.
 
     Raises DataError when there is no slice, slices of several bundles or runs of one are mixed, one is damaged or was changed,
-    or there is no room; nothing is in place then that was not before; ConfigError when the bundle was made with words that are
-    not given.
+    or there is no room; ConfigError when the bundle was made with words that are not given. Nothing is in place then that was
+    not before.
     """
     folder = folder.parent if folder.name == MANIFEST else folder
     slices = [folder] if (folder / MANIFEST).is_file() else slices_in(folder)
@@ -55,25 +53,26 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
         raise DataError(
             f"{folder}: no slice is there; expected a folder with slice-001/manifest.json, … as the runner writes them."
         )
-    came = [arrived(path) for path in slices]
-    _check_one_run(slices, came)
-    if len(bundles := sorted({manifest["bundle"]["bundle"] for manifest, _ in came})) > 1:
+    came = {path: arrived(path) for path in slices}
+    _check_one_run(came)
+    manifests = [manifest for manifest, _ in came.values()]
+    if len(bundles := sorted({manifest["bundle"]["bundle"] for manifest in manifests})) > 1:
         raise DataError(f"{folder}: slices of the bundles {', '.join(bundles)}; take those of one bundle at a time.")
-    about = came[0][0]["bundle"]
+    about = manifests[0]["bundle"]
     asked = asked_by(about, given)
     plan = asked.plan()
     wanted = remaining(asked, asked.cells(plan))
-    taken = choose([job for _, jobs in came for job in jobs], wanted, about, any_code)
+    taken = choose([job for _, jobs in came.values() for job in jobs], wanted, about, any_code)
     if not taken.jobs:
         return taken
     # Next to the results, so that they can be moved at once. What a killed call has left there is removed.
     place = unfinished(Path(plan.root) / "unbundle")
     try:
         place.mkdir(parents=True)
-        for path, (manifest, jobs) in zip(slices, came, strict=True):
+        for path, (manifest, jobs) in came.items():
             unpack(path, manifest, jobs, place)
-        stay = {file for manifest, _ in came for file in manifest.get("stay", ())}
-        unscored = [job for job in taken.jobs if not _check_whole(job, place, folder, stay)]
+        stay = {file for manifest in manifests for file in manifest.get("stay", ())}
+        unscored = [job for job in taken.jobs if not _is_scored(job, place, folder, stay)]
         for job in taken.jobs:
             taken.files += _install(job, place)
             for file in stay.intersection(job.call.makes):  # one that is here was made before
@@ -84,17 +83,17 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
     _note(asked, [job for job in taken.jobs if job not in unscored])
     for job in unscored:
         score(job.call)
-    for path, (manifest, _) in zip(slices, came, strict=True):
+    for path, (manifest, _) in came.items():
         kept = inside(plan.root, f"bundles/{about['bundle']}-{path.name}.json", f"{folder}: slice")
         write_json(kept, manifest)
     _note(asked, unscored)
     return taken
 
 
-def _check_one_run(slices: Sequence[Path], came: Iterable[tuple[Mapping[str, Any], Any]]) -> None:
+def _check_one_run(came: Mapping[Path, tuple[Mapping[str, Any], Sequence[Job]]]) -> None:
     """Raise DataError where two slices have a job, unless one is a copy of the other: files of both would be mixed."""
     first: dict[str, tuple[Path, Any]] = {}
-    for path, (manifest, jobs) in zip(slices, came, strict=True):
+    for path, (manifest, jobs) in came.items():
         for job in jobs:
             made = manifest["jobs"][job.id]["made"]
             other, earlier = first.setdefault(job.id, (path, made))
@@ -180,9 +179,9 @@ def outputs_of(job: Job) -> list[str]:
     return [place for place in job.call.makes if place not in job.call.options.get("stores", ())]
 
 
-def _check_whole(job: Job, unpacked: Path, folder: Path, stay: Collection[str]) -> bool:
-    """Raise DataError unless what Snakemake knows of a job has come, but for files that ``stay``, and scores of a run that has.
-    False where scores are still to be made."""
+def _is_scored(job: Job, unpacked: Path, folder: Path, stay: Collection[str]) -> bool:
+    """False where scores of a job are still to be made, of a run that has come. Raises DataError unless all else that Snakemake
+    knows of it has come, too, but for files that ``stay``."""
     search = job.call.options if job.call.program == "retrieve" else {}
     runs, scores = search.get("runs", ()), search.get("outputs", ())
     missing = {file for file in outputs_of(job) if not (unpacked / file).is_file()}
@@ -224,10 +223,9 @@ def report(taken: Taken) -> str:
 
 def by_reason(refused: Mapping[str, str]) -> list[str]:
     """A line for each reason: the first names that it holds for."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in refused.items():
-        reasons.setdefault(why, []).append(name)
-    return [
-        f"  {why}: {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
-        for why, names in sorted(reasons.items())
-    ]
+    lines = []
+    for why in sorted({*refused.values()}):
+        names = [name for name, reason in refused.items() if reason == why]
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        lines.append(f"  {why}: {', '.join(names[:3])}{more}")
+    return lines

@@ -1,8 +1,8 @@
 """Weights in small parts: what a slice sends home, and how it becomes model files again.
 
-Many machines give files back in pieces of a few MiB only. So the tensors of all models go, one after another, into
-safetensors files (https://huggingface.co/docs/safetensors) of at most ``part_bytes``; a tensor that is larger is cut
-into pieces of its flat values. ``weights.index.json`` says where everything is::
+Many machines give files back in pieces of a few MiB only. So the tensors of all models go, one after another, into safetensors
+files (https://huggingface.co/docs/safetensors) of at most 16 MiB; a larger tensor is cut into pieces of its flat values.
+``weights.index.json`` says where everything is::
 
     {"kept_as": "bf16",
      "files": {"results/…/model.safetensors": {
@@ -10,12 +10,10 @@ into pieces of its flat values. ``weights.index.json`` says where everything is:
          "tensors": {"encoder.…weight": {
              "dtype": "float32", "shape": [128, 512], "pieces": [["weights-00001.safetensors", "17"]]}}}}}
 
-**What bf16 loses.** A float32 number has a sign, 8 bits of exponent and 23 of fraction; bf16 keeps sign and exponent,
-and 7 bits of fraction, rounded to nearest, ties to even. So a weight comes back within 2^-8 of itself (0.4 %; numbers
-below 2^-126 within 2^-134), and the way back to float32, zeros for the 16 bits that were dropped, is exact: packing
-what was unpacked changes nothing. Runs and predictions are made before, with the float32 weights; training
-from unpacked weights begins from the rounded ones. ``fp32`` keeps every bit, for twice the size. Numbers that are not
-float32 are kept as they are.
+**What bf16 loses.** Of a float32 number's 23 bits of fraction it keeps 7, rounded to nearest, ties to even: a weight comes back
+within 2^-8 of itself (0.4 %; numbers below 2^-126 within 2^-134), and packing what was unpacked changes nothing. Runs and
+predictions are made before, with the float32 weights; training from unpacked weights begins from the rounded ones. ``fp32`` keeps
+every bit, for twice the size. Numbers that are not float32 are kept as they are.
 """
 
 from __future__ import annotations
@@ -29,12 +27,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save, save_file
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.inside import inside
 from pretrieve.raw.json_file import read_json
 
-KINDS = ("bf16", "fp32")
 PART_BYTES = 16 << 20
 INDEX = "weights.index.json"
 #: Bytes of the largest index: that of a thousand models has about fifty million.
@@ -47,32 +44,24 @@ _DTYPES = {
 _HEADER = 160
 
 
-def pack_weights(
-    files: Sequence[str], root: Path, out: Path, kept_as: str = "bf16", part_bytes: int = PART_BYTES
-) -> list[Path]:
-    """Write the tensors of safetensors ``files`` (paths below ``root``) as parts in ``out``; returns parts and index.
-
-    Raises ConfigError for another kind than :data:`KINDS`, or parts below 64 KiB.
-    """
-    if kept_as not in KINDS or part_bytes < 1 << 16:
-        raise ConfigError(
-            f"weights: {kept_as!r} in parts of {part_bytes} bytes; expected one of {KINDS}, 65,536 or more."
-        )
+def pack_weights(files: Sequence[str], out: Path, kept_as: str, part_bytes: int = PART_BYTES) -> list[Path]:
+    """Write the tensors of safetensors ``files`` as parts in ``out``; returns parts and index. kept_as: ``bf16`` or ``fp32``."""
     parts: list[Path] = []
     waiting: dict[str, torch.Tensor] = {}
     index: dict[str, Any] = {}
     used = count = 0
 
     def flush() -> None:
-        nonlocal waiting, used
+        nonlocal used
         if waiting:
             parts.append(out / _part_name(len(parts) + 1))
             save_file(waiting, parts[-1])
-        waiting, used = {}, 0
+        waiting.clear()
+        used = 0
 
     out.mkdir(parents=True, exist_ok=True)
     for file in files:
-        with safe_open(root / file, framework="pt") as stored:
+        with safe_open(file, framework="pt") as stored:
             about = index[file] = {"metadata": stored.metadata(), "tensors": {}}
             for name in stored.keys():
                 tensor = stored.get_tensor(name)

@@ -1,10 +1,9 @@
 """A machine's rates, measured by a short run of the same operations that are estimated: steps of a masked language model with the
 scale's body, encoding, an optimiser's updates, inner products.
 
-Texts are random tokens: never zeros, which some processors multiply faster. Each part is repeated until it has taken long enough,
-and the median counts: the jobs of a run meet what slows the machine down, too. A core is measured while others do the same, as
-they do in a run. Its seconds are processor time; a GPU's are by the clock. No rate is above that of a plain matrix product,
-measured in the same run: on a busy machine the difference of two passes can come out far too small.
+Texts are random tokens: never zeros, which some processors multiply faster. Of several repetitions the median counts. A core is
+measured while others do the same, as they do in a run. Its seconds are processor time; a GPU's are by the clock. No rate is above
+that of a plain matrix product: on a busy machine the difference of two passes can come out far too small.
 """
 
 from __future__ import annotations
@@ -135,11 +134,8 @@ def measure_scale(scale: Mapping, core: bool = False, cores: int = 0) -> Rates:
 
 
 def measure(body: BodyConfig, length: int, core: bool = False) -> Rates:
-    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores. length: of the longest
-    texts, in tokens.
-
-    A body that is no Transformer is measured as one of its width.
-    """
+    """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for a Transformer of a
+    body's width. length: of the longest texts, in tokens."""
     whole = body
     body = replace(body, kind="transformer", layers=LAYERS, dropout=0.0, max_positions=max(length, 8))
     device = choose_device()

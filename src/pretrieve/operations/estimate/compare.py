@@ -29,30 +29,23 @@ class Stage:
 
 def cost_files(plan: Plan, job: Job, root: str) -> list[Path]:
     """Where a job left its costs: one file for each training-set size, or one. [] for a job that keeps none."""
-    places: list[str] = []
     if job.stage == "pretrain":
-        places = [f"{paths.encoder_dir(root, job.subject, job.seed)}/cost.json"]
-    elif job.stage == "bm25":
-        places = [paths.cost_beside(paths.negatives_file(root, "bm25", job.place, 0))]
-    for size in job.sizes:
-        place = (f"{job.subject}-{size}", job.place, job.seed)
-        if job.stage == "finetune":
-            places.append(f"{paths.retriever_dir(root, *place)}/cost.json")
-        elif job.stage == "predict":
-            places.append(paths.cost_beside(paths.predictions_file(root, *place)))
-        elif job.stage == "retrieve":
-            places.append(f"{paths.embedding_dir(root, *place)}/cost.json")
-            places.append(paths.cost_beside(paths.run_file(root, *place)))
-        if job.stage == "mine" or (job.stage == "retrieve" and (job.subject, job.place) in plan.mined):
-            places.append(paths.cost_beside(paths.negatives_file(root, *place)))
+        return [Path(paths.encoder_dir(root, job.subject, job.seed), "cost.json")]
+    if job.stage == "bm25":
+        return [Path(paths.cost_beside(paths.negatives_file(root, "bm25", job.place, 0)))]
+    own = {"finetune": ["finetune"], "predict": ["predict"], "retrieve": ["embed", "search"]}.get(job.stage, [])
+    mines = job.stage == "mine" or (job.stage == "retrieve" and (job.subject, job.place) in plan.mined)
+    places: list[str] = []
+    for system in (f"{job.subject}-{size}" for size in job.sizes):
+        costs = paths.cost_files(root, system, job.place, job.place, job.seed, job.stage == "predict")
+        places += [costs[stage] for stage in own]
+        places += [paths.cost_beside(paths.negatives_file(root, system, job.place, job.seed))] if mines else []
     return [Path(place) for place in places]
 
 
 def compare(estimate: Estimate, root: str) -> list[Stage]:
-    """The stages of a finished run, by name; only jobs whose costs are all there.
-
-    Raises DataError when there are none, or one is damaged.
-    """
+    """The stages of a finished run, by name; only jobs whose costs are all there. Raises DataError when there are none, or one is
+    damaged."""
     plan, costs = estimate.graph.plan, ResultFiles()
     stages: dict[str, Stage] = {}
     for job in estimate.graph.behind(estimate.graph.everything()):

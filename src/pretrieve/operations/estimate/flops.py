@@ -1,9 +1,9 @@
 """FLOPs of a text encoder: the matrix products of its parts, from sizes alone.
 
-A product of (m, k) and (k, n) is ``2·m·k·n``, a multiplication and an addition for each term. Nothing else is counted: not
-norms, softmax, GELU, nor gathers. So count Kaplan et al. 2020 (*Scaling Laws for Neural Language Models*, §2.1, table 1) and
-``torch.utils.flop_counter``, which a test compares. With T tokens in all, Σ l² over the lengths of the texts, and for the rows
-whose states are read (R of them, S = Σ over these of the length of their text), a layer of width d and feed-forward width f has
+A product of (m, k) and (k, n) is ``2·m·k·n``; nothing else is counted. So count Kaplan et al. 2020 (*Scaling Laws for Neural
+Language Models*, §2.1, table 1) and ``torch.utils.flop_counter``, which a test compares. With T tokens in all, Σ l² over the
+lengths of the texts, and for the rows whose states are read (R of them, S = Σ over these of the length of their text), a layer of
+width d and feed-forward width f has
 
     keys, values         2·T·2d²
     queries, output      2·R·2d²
@@ -33,11 +33,7 @@ class Texts(NamedTuple):
 
     @classmethod
     def of(cls, number: float, length: float) -> Texts:
-        """``number`` texts of one length.
-
-        >>> Texts.of(2, 3)
-        Texts(number=2, tokens=6, squares=18)
-        """
+        """``number`` texts of one length."""
         return cls(number, number * length, number * length**2)
 
 
@@ -65,11 +61,7 @@ def masked_rows(texts: Texts, share: float, first: bool = False) -> Rows:
 
 
 def product(rows: float, inside: float, columns: float) -> float:
-    """(rows, inside) times (inside, columns).
-
-    >>> product(3, 4, 5)
-    120
-    """
+    """(rows, inside) times (inside, columns)."""
     return 2 * rows * inside * columns
 
 

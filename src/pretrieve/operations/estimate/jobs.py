@@ -1,10 +1,8 @@
 """The jobs of tables and figures, and which of them need which: the workflow's graph, from its plan alone.
 
-A file under ``results/`` names the job that makes it (:mod:`pretrieve.base.paths`). So the files that a table is made from
-lead to their jobs, these to what they read, and so on. A job that several tables need is one job. A test compares
-this graph with Snakemake's.
-
-It also says whether Snakemake can plan a run of many seeds: one job takes it 4 ms and 60 kB (docs/faults.md, "Many seeds").
+A file under ``results/`` names the job that makes it (:mod:`pretrieve.base.paths`): files of a table lead to their jobs, these
+to what they read, and so on. A test compares this graph with Snakemake's. It also says whether Snakemake can plan a run of many
+seeds: one job takes it 4 ms and 60 kB (docs/faults.md, "Many seeds").
 """
 
 from __future__ import annotations
@@ -260,8 +258,8 @@ def jobs_of_a_seed(plan: Plan) -> int:
 
 class SeedJobs:
     """Which rules of a run give a job several seeds (:mod:`pretrieve.workflow.joined_jobs`): those of jobs that plain
-    ``snakemake`` makes. The others, of what is only made when it is named, are then left out, and each family has rules of its
-    own: Snakemake compares each file with the patterns of all rules whose paths begin alike up to the first wildcard."""
+    ``snakemake`` makes. Others are then left out, and each family has rules of its own: Snakemake compares each file with the
+    patterns of all rules whose paths begin alike up to the first wildcard."""
 
     def __init__(self, plan: Plan) -> None:
         given = plan.config.get("seeds_per_job")
@@ -286,10 +284,7 @@ class SeedJobs:
 
 
 def check_run_size(plan: Plan) -> None:
-    """That a run has not more jobs than Snakemake can plan.
-
-    Raises ConfigError when its seeds make more than :data:`MOST_JOBS`; it says how many seeds do not.
-    """
+    """Raise ConfigError when a run's seeds make more than :data:`MOST_JOBS`; it says how many seeds do not."""
     if len(plan.seeds) <= FEW_SEEDS:
         return
     each, most = jobs_of_a_seed(plan), MOST_JOBS * factor()

@@ -1,10 +1,9 @@
 """Your own corpus within the minutes that its user sets: which rows, how many steps and seeds.
 
-A run has rungs, from the fewest rows that give an answer to all of them: BM25, the published encoder as it is and
-fine-tuned; then the objectives of ``my_corpus_options`` in their order; the cross-encoder; further seeds. The highest rung that
-fits is chosen, rows with :data:`SHORTEST` of the configuration's steps, seeds with all of them, and the remaining time
-multiplies all steps by one factor, at most :data:`LONGEST`. How long a rung takes is the estimate of its jobs at this machine's
-measured rates (:mod:`pretrieve.operations.estimate.work`), of tasks that are built and counted by then.
+A run has rungs, from the fewest rows that give an answer to all of them: BM25, the published encoder as it is and fine-tuned;
+then the objectives of ``my_corpus_options`` in their order; the cross-encoder; further seeds. The highest rung that fits is
+chosen, rows with :data:`SHORTEST` of the configuration's steps, seeds with all of them, and the remaining time multiplies all
+steps by one factor, at most :data:`LONGEST`. Times are estimates at this machine's measured rates, of tasks that are counted.
 """
 
 from __future__ import annotations

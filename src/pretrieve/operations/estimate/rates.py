@@ -1,8 +1,7 @@
 """How fast a machine is: measured here in half a minute, read from a file that was measured elsewhere, or assumed for a GPU.
 
-A rate of matrix products inside a training step (or a forward pass) is FLOPs as :mod:`pretrieve.operations.estimate.flops`
-counts them, divided by seconds. What a step spends on everything else (norms, dropout, the optimiser's arithmetic on
-activations) makes that rate smaller; it is a property of the machine and the model's width, and not of the number of steps.
+A rate of training or encoding is FLOPs as :mod:`pretrieve.operations.estimate.flops` counts them, divided by seconds; what a step
+spends on everything else (norms, dropout) makes it smaller.
 """
 
 from __future__ import annotations
@@ -59,10 +58,7 @@ class Rates:
 
 
 def read_rates(path: Path) -> Rates:
-    """What :meth:`Rates.write` wrote.
-
-    Raises DataError when the file is missing or damaged, or has other fields.
-    """
+    """What :meth:`Rates.write` wrote. Raises DataError when the file is missing or damaged, or has other fields."""
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         if other := {field.name for field in fields(Rates)} ^ {*values}:
@@ -99,10 +95,8 @@ MFU, ENCODING_MFU = 0.35, 0.40
 
 
 def assumed_gpu(name: str, cpu: Rates, mfu: float = MFU) -> Rates:
-    """A GPU that nobody measured: its datasheet's peak times ``mfu``. cpu: of the machine that it is in.
-
-    Raises ConfigError for a GPU that is not in the list, or a share that is not between 0 and 1.
-    """
+    """A GPU that nobody measured: its datasheet's peak times ``mfu``. cpu: of the machine that it is in. Raises ConfigError for a
+    GPU that is not in the list, or a share that is not between 0 and 1."""
     key = name.lower()
     if key not in GPUS:
         raise ConfigError(

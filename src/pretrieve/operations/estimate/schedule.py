@@ -1,8 +1,7 @@
 """How long jobs take on N GPUs and C cores, when each starts as soon as what it needs is done and its places are free.
 
 List scheduling, the longest chain first (Graham 1969): a ready job waits for its places, and later ones wait with it. With
-more places such a schedule can be a little slower; then fewer are used, so that N GPUs are never slower than N − 1. A job on
-several GPUs is faster by :data:`EFFICIENCY` of a GPU's work for each further one.
+more places such a schedule can be a little slower; then fewer are used, so that N GPUs are never slower than N − 1.
 """
 
 from __future__ import annotations
@@ -36,10 +35,8 @@ def speed_up(gpus: int) -> float:
 
 
 def wall_seconds(jobs: Sequence[Job], graph: Graph, timings: Mapping[Job, Timing], gpus: int, cores: int) -> float:
-    """From the first job's start to the last one's end.
-
-    jobs: each after those that it needs (:meth:`Graph.behind`); gpus: at least 1 where a job takes any.
-    """
+    """From the first job's start to the last one's end. jobs: each after those that it needs (:meth:`Graph.behind`); gpus: at
+    least 1 where a job takes any."""
     line = _Line(jobs, graph, timings)
     return min(line.seconds(number, cores) for number in range(min(1, gpus), gpus + 1))
 

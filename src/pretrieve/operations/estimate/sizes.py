@@ -1,15 +1,11 @@
-"""How large tasks and corpora are, as far as this is known before they are built.
+"""How large tasks, corpora and encoders' bodies are, as far as this is known before they are built.
 
-For each of them, the first that there is:
+For each task and corpus, the first that there is, told by ``origin``:
 
-1. what a finished job counted: ``stats.json`` of the task or corpus under ``results/``;
+1. what a finished job counted: ``stats.json`` under ``results/``;
 2. the line with its name in ``resources/counts.tsv``;
 3. the lines of its raw files there, added up: documents of one file, queries of another;
 4. a guess from the bytes of its raw files.
-
-:attr:`TaskSize.origin` says which it was, and the estimate prints it.
-
-The shape of every encoder's body is as the configuration has it, or as a published checkpoint has it.
 """
 
 from __future__ import annotations
@@ -85,10 +81,8 @@ class CorpusSize:
 
 
 def read_counts(path: Path = COUNTS) -> Counts:
-    """Name of a data set, a corpus or a source → its numbers; an empty field is skipped.
-
-    Raises DataError for a line without a name, a name that occurs twice, or a field that is not a number.
-    """
+    """Name of a data set, a corpus or a source → its numbers; an empty field is skipped. Raises DataError for a line without a
+    name, a name that occurs twice, or a field that is not a number."""
     found: dict[str, dict[str, float]] = {}
     with open(path, encoding="utf-8") as stream:
         lines = [(number, line) for number, line in enumerate(stream, 1) if line.strip() and not line.startswith("#")]

@@ -1,8 +1,7 @@
 """What one job has to do, on any machine: FLOPs, passes, seconds of a core, and bytes that it leaves on the disk.
 
-FLOPs of training and encoding follow from the options that the job gets (:mod:`pretrieve.workflow.job_options`). What is not
-matrix products is taken at rates of one CPU core that this project measured, each with its source below; they are a small part
-where models are large.
+FLOPs of training and encoding follow from the job's options (:mod:`pretrieve.workflow.job_options`). What is not matrix products
+is taken at rates of one CPU core that this project measured, each with its source below.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from pretrieve.raw import hub
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.scales import corpus_of, vocabulary_of
 
-#: Seconds of one core, as measured on the project's machine.
+#: Seconds of one core, measured on the project's machine.
 PASSAGE_OF_DUMP = 2e-4  # benchmarks/results/c10_wiki.json: 40 pages of 46 passages, read and parsed in 0.38 s
 COLLECTION_DOCUMENT = 1 / 236_000  # benchmarks/results/c11_collection.json, 1,000,000 passages
 TOKEN = 0.795 / 1_724_755  # benchmarks/results/c9_tokens_pairs.json: words to stored ids

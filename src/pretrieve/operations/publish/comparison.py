@@ -2,37 +2,31 @@
 
 **Regression**: fresh against published, tightly. A cell is
 
-=============  =====================================================================================================
-``equal``      the same number, as printed
-``within``     different, on another processor or with other packages, but within noise (below)
-``off``        beyond noise. Where two runs have to be equal, one such cell makes the comparison fail: the code computes something
-               else now. Elsewhere more than :data:`BY_CHANCE` of the cells do, or one that is further off than any is by chance
-``changed``    not compared: the system's options, its data or its reference differ from the published configuration,
-               or it is a case of an example table, whose query is chosen again
-``absent``     not compared: the fresh run has made it with none of the published seeds
-=============  =====================================================================================================
+* ``equal``: the same number, as printed
+* ``within``: different, on another processor or with other packages, but within noise (below)
+* ``off``: beyond noise. Where two runs have to be equal, one such cell makes the comparison fail: the code computes something
+  else now. Elsewhere more than :data:`BY_CHANCE` of the cells do, or one that is further off than any is by chance
+* ``changed``: not compared: the system's options, its data or its reference differ from the published configuration, or it is a
+  case of an example table, whose query is chosen again
+* ``absent``: not compared: the fresh run has made it with none of the published seeds
 
-On the processor and with the packages of the published run nothing is random: every draw is a function of seed and step, and
-sums have one order. So the tolerance is zero there; and everywhere for BM25 and for counts, in which no matrix product is
-rounded. Elsewhere results vary slightly between processors, more where they multiply in another precision. The tolerance there is
-twice the error of the difference of two means over S seeds, √(2 (q + s) / S):
+On the processor and with the packages of the published run nothing is random, so the tolerance is zero there; and everywhere for
+BM25 and for counts, in which no matrix product is rounded. Elsewhere it is twice the error of the difference of two means over S
+seeds, √(2 (q + s) / S):
 
 * q: the variance of one run over its n test queries, p (1 − p) / n, where p is the mean of both runs. No score between 0 and 1
   with mean p has more (Bhatia & Davis 2000, *A better bound on the variance*).
-* s: the published variance over seeds. Of one seed it is unknown and taken to be q: another seed is up to 1.4 errors of queries
-  alone away (√(2 q); root of the mean square, ``benchmarks/run_noise.py``). Another processor was 0.52, and 2.9 in the furthest
-  of the demo's 542 trained cells.
-
-s without q is too narrow: two or three seeds may lie close together by chance.
+* s: the published variance over seeds; two or three may lie close together by chance, so q is added. Of one seed it is unknown
+  and taken to be q: another seed is up to 1.4 errors of queries alone away (√(2 q); root of the mean square,
+  ``benchmarks/run_noise.py``). Another processor was 0.52, and 2.9 in the furthest of the demo's 542 trained cells.
 
 **Reproduction**: fresh against the paper, loosely. At paper scale a cell is off when it is further than :data:`LOOSELY` times
-its table's tolerance from the printed value. Below paper scale numbers are not compared with the paper's; it shows
-whether systems are in the paper's order (Spearman's correlation of a column's cells, mean over columns), and nothing fails.
+its table's tolerance from the printed value. Below, nothing fails: it shows whether systems are in the paper's order (Spearman's
+correlation of a column's cells, mean over columns).
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -48,7 +42,7 @@ from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.publish.ingredients import ingredients
-from pretrieve.operations.publish.places import newest
+from pretrieve.operations.publish.places import newest, read_manifest
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
@@ -69,10 +63,8 @@ BY_CHANCE, FALSE_ALARM = 0.01, 0.05
 
 
 class Compared(NamedTuple):
-    """One cell. ``fresh`` and ``error`` are in the cell's unit; None where nothing is compared.
-
-    ``error``: what :data:`NOISE` multiplies; None where two runs have to be equal.
-    """
+    """One cell. ``fresh`` and ``error`` are in the cell's unit; None where nothing is compared. ``error``: what :data:`NOISE`
+    multiplies; None where two runs have to be equal."""
 
     line: Line
     outcome: str
@@ -97,20 +89,6 @@ class Published:
     scale: str
     config: Mapping[str, Any]
     tables: tuple[str, ...]
-
-    def manifest(self, name: str) -> Mapping[str, Any]:
-        """``seeds``, ``versions`` and ``cpu`` of a table. Raises DataError where its manifest does not say them."""
-        path = self.folder / f"{name}.manifest.json"
-        try:
-            manifest = json.loads(path.read_text(encoding="utf-8"))
-            return {
-                "seeds": manifest["seeds"],
-                "versions": {**manifest["versions"]},
-                "cpu": manifest["hardware"]["cpu"],
-            }
-        except (OSError, ValueError, LookupError, TypeError) as error:
-            said = f"{type(error).__name__}: {error}; expected the manifest of a table"
-            raise DataError(f"{path}: not readable: {said}. Publish the run again.") from None
 
 
 def newest_published(folder: Path, scale: str) -> Published:
@@ -139,14 +117,12 @@ def open_published(folder: Path, scale: str) -> Published:
 
 def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
     """Every measured cell of a published run with what ``plan.root`` has now; table → cells. The seeds are the published run's.
-
-    Raises DataError when a file of either run is damaged.
-    """
+    Raises DataError when a file of either run is damaged."""
     here = (hardware()["cpu"], installed_versions())
     compared: dict[str, list[Compared]] = {}
     files = ResultFiles()
     for name in published.tables:
-        manifest = published.manifest(name)
+        manifest = read_manifest(published.folder / f"{name}.manifest.json", "Publish the run again.")
         versions = {package: version for package, version in manifest["versions"].items() if package != "python"}
         same_machine = (manifest["cpu"], versions) == here
         paper = references / name.partition("/")[0]
@@ -175,23 +151,20 @@ def _compare(
         return Compared(line, CHANGED)  # a case's text is of the query that is chosen now
     if setting.roles.get(cell.dataset) != line.dataset or not same_options:
         return Compared(line, CHANGED)
-    paths = setting.files_of(table, cell)
-    there = [path for path in paths if Path(path).is_file()]
-    if len(there) < len(paths):
-        line = _of_seeds(line, [path in there for path in paths], UNITS[cell.unit])
-    if not there or not line.measured:
+    wanted = setting.files_of(table, cell)
+    paths = [path for path in wanted if Path(path).is_file()]
+    if len(paths) < len(wanted):
+        line = _of_seeds(line, [path in paths for path in wanted], UNITS[cell.unit])
+    if not paths or not line.measured:
         return Compared(line, ABSENT)
-    paths = there
     fresh = round(fmean(values_of(cell, paths, files)), UNITS[cell.unit])
     error = None
     if is_trained(cell) and not same_machine:
         of_queries = standard_error(cell, float(line.measured), paths, files)
         of_seeds = 2**0.5 * float(line.sd) if line.sd else of_queries
         error = math.hypot(of_queries, of_seeds) / len(paths) ** 0.5
-    one = Compared(line, OFF, fresh, error)
-    if fresh == float(line.measured):
-        return one._replace(outcome=EQUAL)
-    return one._replace(outcome=WITHIN) if abs(fresh - float(line.measured)) <= one.tolerance else one
+    one, away = Compared(line, EQUAL, fresh, error), abs(fresh - float(line.measured))
+    return one if not away else one._replace(outcome=WITHIN if away <= one.tolerance else OFF)
 
 
 def _of_seeds(line: Line, wanted: Sequence[bool], digits: int) -> Line:
@@ -215,10 +188,7 @@ def _made(config: Mapping[str, Any], line: Line) -> Any:
 
 def standard_error(cell: Cell, published: float, paths: Sequence[str], files: ResultFiles) -> float:
     """Of the difference between two runs of a cell, in its unit, if the test queries were all that is random. published: the
-    other run's value; paths: this run's files.
-
-    Raises DataError when a file is damaged.
-    """
+    other run's value; paths: this run's files. Raises DataError when a file is damaged."""
     factor = 100 if cell.unit == "%" else 1
     n = files.number(paths[0], "n_queries")
     p = fmean([published, fmean(values_of(cell, paths, files))]) / factor
@@ -292,10 +262,8 @@ def _in_words(one: Compared) -> str:
 
 
 def check_comparison(compared: Mapping[str, Sequence[Compared]], published: Published, at_least: int = 1) -> None:
-    """Fail where a cell is off, and where fewer than ``at_least`` were compared: an empty comparison finds nothing.
-
-    Raises DataError.
-    """
+    """Fail where a cell is off, and where fewer than ``at_least`` were compared: an empty comparison finds nothing. Raises
+    DataError."""
     cells = [one for some in compared.values() for one in some]
     seen = [one for one in cells if one.fresh is not None]
     if len(seen) < at_least:

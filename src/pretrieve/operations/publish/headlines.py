@@ -42,7 +42,7 @@ _POINTS = {"%": 1, "fraction": 100}
 class Headline(NamedTuple):
     """A claim's ``finding``, and of its middle comparison the cells and their ``values`` in the ledger's unit; [] where
     nothing was measured. ``folder``: of the publication, from the repository's root. ``bm25``: BM25's score on the same test, in
-    percent; None where the run has none. ``is_bound``: it is a lower bound."""
+    percent, or with ``is_bound`` a lower bound of it; None where the run has none."""
 
     finding: Finding
     folder: str
@@ -62,8 +62,7 @@ class Headline(NamedTuple):
     @property
     def scores(self) -> str:
         """What is compared, in percent."""
-        factor = _POINTS[self.finding.unit] if self.values else 1
-        return _against(factor * value for value in self.values)
+        return _against(_POINTS[self.finding.unit] * value for value in self.values)
 
     @property
     def published(self) -> str:
@@ -101,34 +100,26 @@ def best_headlines(runs: Sequence[tuple[Path, str]], claims: Sequence[str] = HEA
 
 
 def read_headlines(root: Path, claims: Sequence[str] = HEADLINES, folder: str = "") -> list[Headline]:
-    """The headlines of the run ``root`` (``results/{scale}``, or a publication), in the order of ``claims``. ``folder``: of the
-    publication, from the repository's root.
-
-    Raises DataError when a claim is not in the run's ledger, or a file is missing or damaged.
-    """
+    """The headlines of the run ``root`` (``results/{scale}``, or a publication), in the order of ``claims``. Raises DataError
+    when a claim is not in the run's ledger, or a file is missing or damaged."""
     findings = {finding.id: finding for finding in read_rows(root / "claims.csv", Finding)}
     comparisons = read_rows(root / "claims.groups.csv", Comparison)
-    lexical = [
-        line
-        for table in tables_of(root)
-        for line in read_lines(table)
-        if line.system.startswith("bm25.") and line.measured and line.unit in _POINTS
-    ]
+    lines = [line for table in tables_of(root) for line in read_lines(table)]
+    lexical = [one for one in lines if one.system.startswith("bm25.") and one.measured and one.unit in _POINTS]
     headlines = []
     for name in claims:
         if name not in findings:
-            raise DataError(
-                f"{root / 'claims.csv'}: no claim {name}, which README.md shows. {make_it(root / 'claims.csv')}"
-            )
+            file = root / "claims.csv"
+            raise DataError(f"{file}: no claim {name}, which README.md shows. {make_it(file)}")
         finding = findings[name]
         effect = (finding.effect, finding.low, finding.high)
         middle = [one for one in comparisons if one.id == name and (one.effect, one.low, one.high) == effect]
+        headline = Headline(finding, folder, [], [])
         if all(effect) and middle:
             values = [float(value) for value in middle[0].values.split("; ")]
             cells = _cells_of(root, middle[0])
-            headlines.append(Headline(finding, folder, cells, values, *_bm25(cells[0], lexical)))
-        else:
-            headlines.append(Headline(finding, folder, [], []))
+            headline = Headline(finding, folder, cells, values, *_bm25(cells[0], lexical))
+        headlines.append(headline)
     return headlines
 
 
@@ -138,9 +129,8 @@ def _cells_of(root: Path, comparison: Comparison) -> list[Line]:
         table, _, place = name.partition(": ")
         found = [line for line in read_lines(table_of(root, table)) if f"{line.row}, {line.column}" == place]
         if not found:
-            raise DataError(
-                f"{root / 'claims.groups.csv'}: {table} has no cell '{place}'. {make_it(root / 'claims.csv')}"
-            )
+            file = root / "claims.groups.csv"
+            raise DataError(f"{file}: {table} has no cell '{place}'. {make_it(root / 'claims.csv')}")
         cells += found
     return cells
 
@@ -169,20 +159,11 @@ def _depth(metric: str) -> float:
 
 def headline_table(headlines: Sequence[Headline]) -> str:
     """A Markdown table with one row for each headline."""
-    heads = (
-        "Paper",
-        "What is compared",
-        "Scale",
-        "Here, %",
-        "BM25 here, %",
-        "In the paper, %",
-        "Difference here, points [95 % interval]",
-        "Test set here, metric",
-        "Seeds",
-        "Verdict",
-        "Table",
-    )
-    rows = [heads, (":--", ":--", ":--", "--:", "--:", "--:", "--:", ":--", "--:", ":--", ":--")]
+    lines = [
+        "| Paper | What is compared | Scale | Here, % | BM25 here, % | In the paper, %"
+        " | Difference here, points [95 % interval] | Test set here, metric | Seeds | Verdict | Table |",
+        "|:--|:--|:--|--:|--:|--:|--:|:--|--:|:--|:--|",
+    ]
     for headline in headlines:
         finding, points, effect, data, place = headline.finding, headline.points, "–", "–", ""
         if points:
@@ -190,23 +171,12 @@ def headline_table(headlines: Sequence[Headline]) -> str:
             cell = headline.cells[0]
             data = f"{cell.queries} queries of `{cell.dataset}`, {cell.metric}"
             place = f": {cell.row.replace(ROW_SEPARATOR, ', ')}, {cell.column}"
-        rows.append(
-            (
-                finding.paper,
-                finding.estimand,
-                finding.scale,
-                headline.scores,
-                "–" if headline.bm25 is None else f"{'≥ ' if headline.is_bound else ''}{headline.bm25:.1f}",
-                headline.published,
-                effect,
-                data,
-                finding.seeds or "–",
-                headline.verdict,
-                f"[{finding.table}]({headline.folder}/{finding.paper}/{finding.table}.md){place}",
-            )
-        )
-    lines = ["| " + " | ".join(field.replace("|", "\\|") for field in row) + " |" for row in rows]
-    return "\n".join([lines[0], lines[1].replace(" ", ""), *lines[2:]])
+        bm25 = "–" if headline.bm25 is None else f"{'≥ ' if headline.is_bound else ''}{headline.bm25:.1f}"
+        table = f"[{finding.table}]({headline.folder}/{finding.paper}/{finding.table}.md){place}"
+        row = [finding.paper, finding.estimand, finding.scale, headline.scores, bm25, headline.published, effect, data]
+        row += [finding.seeds or "–", headline.verdict, table]
+        lines.append("| " + " | ".join(field.replace("|", "\\|") for field in row) + " |")
+    return "\n".join(lines)
 
 
 def in_a_sentence(headlines: Sequence[Headline]) -> str:
@@ -239,10 +209,8 @@ def headline_picture(headlines: Sequence[Headline]) -> str:
                 said = f"{effect:+z.1f}, {said}".replace("-", "−")
             axes.annotate(said, (1.01, i), xycoords=("axes fraction", "data"), va="center", fontsize=11)
         axes.axvline(0, color="#555555", linewidth=1)
-        axes.set_yticks(
-            range(len(headlines)),
-            [textwrap.fill(f"{one.finding.estimand} ({one.finding.scale})", 44) for one in headlines],
-        )
+        labels = [textwrap.fill(f"{one.finding.estimand} ({one.finding.scale})", 44) for one in headlines]
+        axes.set_yticks(range(len(headlines)), labels)
         axes.set_ylim(len(headlines) - 0.5, -0.5)
         axes.grid(axis="x")
         axes.set_xlabel("difference in percentage points, with its 95 % interval")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pretrieve.operations.publish.headlines import Headline, headline_table, in_a_sentence
-from pretrieve.operations.publish.places import publications, scale_of, table_of
+from pretrieve.operations.publish.places import PUBLICATION, publications, read_manifest, scale_of, table_of
 from pretrieve.operations.scores import origins
 from pretrieve.reporting.claims.ledger import Finding, count_verdicts
 from pretrieve.reporting.claims.verdicts import CONTRADICTED, FAILS, HOLDS, SUPPORTED
@@ -60,13 +59,11 @@ def index_page(
 
 def _table_of_tables(root: Path, tables: Sequence[str]) -> list[str]:
     """Lines of a Markdown table: counts, commit, cost and links of every table."""
-    lines = [
-        "| Table | Cells | Measured | Quoted | Not run | Made at commit | Wall s | Files |",
-        "|:--|--:|--:|--:|--:|:--|--:|:--|",
-    ]
+    lines = ["| Table | Cells | Measured | Quoted | Not run | Made at commit | Wall s | Files |"]
+    lines.append("|:--|--:|--:|--:|--:|:--|--:|:--|")
     for name in tables:
         counts = count_statuses(read_lines(table_of(root, name)))
-        manifest = json.loads(table_of(root, name, "manifest.json").read_text(encoding="utf-8"))
+        manifest = read_manifest(table_of(root, name, "manifest.json"), "Publish the run again.")
         made = manifest["git"]["commit"][:7]  # publish refuses what no commit made
         links = ", ".join(f"[{extension.split('.')[0]}]({name}.{extension})" for extension in EXTENSIONS)
         lines.append(
@@ -117,21 +114,16 @@ def latest_findings(root: Path, earlier: Mapping[Path, Sequence[str]]) -> list[t
 
 
 def results_page(
-    root: Path,
-    tables: Sequence[str],
-    figures: Sequence[str],
-    folder: str,
-    date: str,
-    commit: str,
-    earlier: Mapping[Path, Sequence[str]],
+    root: Path, tables: Sequence[str], figures: Sequence[str], folder: str, earlier: Mapping[Path, Sequence[str]]
 ) -> str:
     """``docs/results.md``: the newest publication, and what only ``earlier`` ones have (:func:`earlier_tables`). ``folder``: of
     the newest, from the repository's root."""
     place = f"../{folder}/"
+    date, _, _, commit = PUBLICATION.fullmatch(Path(folder).name).groups()
     findings = latest_findings(root, earlier)
     blocks = [
         f"# Results at the scale `{scale_of(root)}`",
-        f"The newest published run: {date}, commit `{commit[:7]}`. In one file: [report.html]({place}report.html).",
+        f"The newest published run: {date}, commit `{commit}`. In one file: [report.html]({place}report.html).",
         "## Claims",
         f"{claims_sentence(root, [one for one, _ in findings])} Effects and reasons:"
         f" [claims.md]({place}claims.md); rules: [verdicts.md](verdicts.md#the-claim). In brackets: table, and"
@@ -169,12 +161,9 @@ def results_page(
 def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages: Mapping[str, str]) -> str:
     """The results section of README.md: a picture and a table of the headlines, the verdicts on all claims at the scale of
     ``root``, published in ``folder``, and where everything is. ``pages``: scale → the page of its results, under docs/."""
-    scales = {one.finding.scale for one in headlines if one.cells}
-    data = (
-        ""
-        if scales == {"paper"}
-        else " Data sets substitute for the papers' and models are small: scores neither confirm nor refute the papers' numbers."
-    )
+    data = " Data sets substitute for the papers' and models are small: scores neither confirm nor refute the papers' numbers."
+    if {one.finding.scale for one in headlines if one.cells} == {"paper"}:
+        data = ""
     more = ", ".join(f"[{scale}](docs/{page})" for scale, page in pages.items())
     return (
         f"![What each paper's method adds, in points: the numbers of the table below]({HEADLINES_FILE})\n\n"

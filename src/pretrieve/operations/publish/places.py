@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+from pretrieve.base.errors import DataError
 from pretrieve.base.paths import table_file
 from pretrieve.reporting.report.timing import split_name
 
@@ -31,6 +34,18 @@ def table_of(root: Path, name: str, extension: str = "csv") -> Path:
     if PUBLICATION.fullmatch(root.name):
         return root / paper / f"{table}.{extension}"
     return Path(table_file(str(root), paper, table, extension))
+
+
+def read_manifest(path: Path, mend: str) -> dict[str, Any]:
+    """A table's manifest, and ``cpu`` of its hardware. Raises DataError, which ends with ``mend``, where it is none."""
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        git = {key: manifest["git"][key] for key in ("commit", "dirty")}
+        seeds, versions, cpu = [*manifest["seeds"]], {**manifest["versions"]}, manifest["hardware"]["cpu"]
+        return {**manifest, "git": git, "seeds": seeds, "versions": versions, "cpu": cpu}
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        said = f"{type(error).__name__}: {error}; expected the manifest of a table"
+        raise DataError(f"{path}: not readable: {said}. {mend}") from None
 
 
 def tables_of(root: Path) -> list[Path]:

@@ -1,14 +1,12 @@
-"""Publish a finished run: a committed copy of its tables, figures, claims and report with an index, ``docs/results.md``, and
-the section of README.md with one claim of each paper. A run at another scale than config.yaml's own gets a page beside that,
-``docs/results-{scale}.md``, and leaves README.md as it is.
+"""Publish a finished run: a committed copy of its tables, figures, claims and report with an index, in a folder named after date,
+scale and commit; ``docs/results.md``, and the section of README.md with one claim of each paper. A run at another scale than
+config.yaml's own gets the page ``docs/results-{scale}.md``, and leaves README.md as it is.
 
-Rule outputs are never committed (a fresh clone would have "nothing to be done"), so results are published by an
-explicit command, into a folder named after date, scale and commit.
+Rule outputs themselves are never committed: a fresh clone would have "nothing to be done".
 """
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +18,6 @@ import yaml
 from pretrieve.base.code_folder import changed_files, version_of
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.files import write_text
-from pretrieve.base.paths import figure_file
 from pretrieve.operations.publish.headlines import HEADLINES, Headline, best_headlines, headline_picture
 from pretrieve.operations.publish.pages import (
     EXTENSIONS,
@@ -32,10 +29,18 @@ from pretrieve.operations.publish.pages import (
     readme_section,
     results_page,
 )
-from pretrieve.operations.publish.places import PUBLICATION, SCALES, new_place, newest, publications, scale_of, table_of
+from pretrieve.operations.publish.places import (
+    SCALES,
+    new_place,
+    newest,
+    publications,
+    read_manifest,
+    scale_of,
+    table_of,
+)
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
-from pretrieve.reporting.report.timing import configured, split_name
+from pretrieve.reporting.report.timing import configured
 from pretrieve.reporting.tables.filling import read_lines
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import DEFAULT_SCALE, make_it
@@ -56,9 +61,8 @@ def publish(
 ) -> Path:
     """Copy ``tables`` (PAPER/TABLE), ``figures`` (PAPER/FIGURE), claims and report of ``root`` (``results/{scale}``), and the
     whole ``config`` with the run's scale, seeds, tables and figures, to ``repository/results/published/{date}-{scale}-{commit}``
-    (``{date}.2-…``: the second of a day); write ``repository/docs/results.md`` (``results-{scale}.md`` of another scale than the
-    configuration's), and show ``claims`` in ``repository/README.md``: by default the headlines of the configuration's scale, and
-    nothing of another.
+    (``{date}.2-…``: the second of a day), and write the pages. ``claims``: shown in README.md; by default the headlines of the
+    configuration's scale, and nothing of another.
 
     Nothing is written unless everything is in order. Returns the new folder.
 
@@ -69,8 +73,8 @@ def publish(
     commit = _clean_commit(repository)
     for name in tables:
         _check_table(root, name)
-    for name in figures:
-        _there(Path(figure_file(str(root), *split_name(name), kind)) for kind in FIGURE_EXTENSIONS)
+    drawn = [f"figures/{name}.{kind}" for name in figures for kind in FIGURE_EXTENSIONS]
+    _there(root / name for name in drawn)
     _check_ledger(root, tables)
     scores = [SCORES] if (root / SCORES).is_file() else []
     target = new_place(repository / "results" / "published", date, root.name, commit[:7])
@@ -83,19 +87,12 @@ def publish(
         )
     if target.exists():
         raise PretrieveError(f"{target}: exists already; this run is published. Remove the folder to publish it again.")
-    pages = _pages(root, repository, tables, figures, headlines, target.relative_to(repository), (date, commit))
+    pages = _pages(root, target, tables, figures, headlines)
 
     part = target.with_name(f".{target.name}.part")
     shutil.rmtree(part, ignore_errors=True)  # left by a publication that was killed
-    copies = {
-        **{f"{name}.{kind}": table_of(root, name, kind) for name in tables for kind in EXTENSIONS},
-        **{
-            f"figures/{name}.{kind}": figure_file(str(root), *split_name(name), kind)
-            for name in figures
-            for kind in FIGURE_EXTENSIONS
-        },
-        **{name: root / name for name in (*LEDGER, *scores)},
-    }
+    copies = {f"{name}.{kind}": table_of(root, name, kind) for name in tables for kind in EXTENSIONS}
+    copies |= {name: root / name for name in (*drawn, *LEDGER, *scores)}
     for name, file in copies.items():
         (part / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, part / name)
@@ -107,28 +104,22 @@ def publish(
     curves = _copy_curves(root, part / "curves")
     (part / "README.md").write_text(index_page(root, tables, figures, curves, date, commit), encoding="utf-8")
     os.replace(part, target)
-    _write_pages(pages)
+    for page, content in pages.items():
+        write_text(page, content)
     return target
 
 
 def _pages(
-    root: Path,
-    repository: Path,
-    tables: Sequence[str],
-    figures: Sequence[str],
-    headlines: Sequence[Headline],
-    target: Path,
-    made: tuple[str, str],
+    root: Path, target: Path, tables: Sequence[str], figures: Sequence[str], headlines: Sequence[Headline]
 ) -> dict[Path, str]:
-    """Page → its text, from the files of ``root``. ``target``: the publication; ``made``: its date and commit."""
-    scale, readme = scale_of(root), repository / "README.md"
-    published = repository / target.parent
-    earlier = earlier_tables(published, scale, tables)
-    page = repository / "docs" / _page_of(scale)
-    pages = {page: results_page(root, tables, figures, target.as_posix(), *made, earlier)}
+    """Page → its text, from the files of ``root``, which is or becomes the publication ``target``."""
+    scale, repository = scale_of(root), target.parents[2]
+    readme, folder = repository / "README.md", target.relative_to(repository).as_posix()
+    earlier = earlier_tables(target.parent, scale, tables)
+    pages = {repository / "docs" / _page_of(scale): results_page(root, tables, figures, folder, earlier)}
     if headlines:
-        names = {one: _page_of(one) for one in (*SCALES, scale) if one == scale or newest(published, one)}
-        pages[readme] = _replace_section(readme, readme_section(root, headlines, target.as_posix(), names))
+        names = {one: _page_of(one) for one in (*SCALES, scale) if one == scale or newest(target.parent, one)}
+        pages[readme] = _replace_section(readme, readme_section(root, headlines, folder, names))
         pages[repository / HEADLINES_FILE] = headline_picture(headlines)
     return pages
 
@@ -138,8 +129,7 @@ def _page_of(scale: str) -> str:
 
 
 def _headlines(root: Path, target: Path, claims: Sequence[str] | None) -> list[Headline]:
-    """Headlines of ``root``, which is or becomes the publication ``target``, and of publications of larger scales. ``claims``: as
-    for :func:`publish`."""
+    """Headlines of ``root``, as for :func:`_pages`, and of publications of larger scales. ``claims``: as for :func:`publish`."""
     scale, repository = scale_of(root), target.parents[2]
     if claims is None:
         claims = HEADLINES if scale == DEFAULT_SCALE else ()
@@ -148,11 +138,6 @@ def _headlines(root: Path, target: Path, claims: Sequence[str] | None) -> list[H
     larger = SCALES[: SCALES.index(scale)] if scale in SCALES else SCALES
     runs = [(one, one) for name in larger for one in publications(target.parent, name)]
     return best_headlines([(one, at.relative_to(repository).as_posix()) for one, at in (*runs, (root, target))], claims)
-
-
-def _write_pages(pages: Mapping[Path, str]) -> None:
-    for page, content in pages.items():
-        write_text(page, content)
 
 
 def publish_again(repository: Path, scale: str, claims: Sequence[str] | None = None) -> Path:
@@ -165,19 +150,18 @@ def publish_again(repository: Path, scale: str, claims: Sequence[str] | None = N
     root = newest(repository / "results" / "published", scale)
     if root is None:
         raise DataError(f"{repository / 'results/published'}: no publication of the scale {scale}.")
-    date, _, _, commit = PUBLICATION.fullmatch(root.name).groups()
     config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
     _there(root / name for name in ("README.md", *LEDGER))
     tables = _whole(configured(config, "tables"), lambda name: [table_of(root, name, kind) for kind in EXTENSIONS])
-    figures = _whole(
-        config.get("figures", []), lambda name: [root / f"figures/{name}.{kind}" for kind in FIGURE_EXTENSIONS]
-    )
+    drawn = config.get("figures", [])
+    figures = _whole(drawn, lambda name: [root / f"figures/{name}.{kind}" for kind in FIGURE_EXTENSIONS])
     words = {claim.name: claim.estimand for claim in load_claims(repository / "references/claims.yaml")}
     headlines = [
         one._replace(finding=one.finding._replace(estimand=words.get(one.finding.id, one.finding.estimand)))
         for one in _headlines(root, root, claims)
     ]
-    _write_pages(_pages(root, repository, tables, figures, headlines, root.relative_to(repository), (date, commit)))
+    for page, content in _pages(root, root, tables, figures, headlines).items():
+        write_text(page, content)
     return root
 
 
@@ -194,31 +178,18 @@ def _clean_commit(repository: Path) -> str:
 
 
 def _manifest(root: Path, name: str) -> dict[str, Any]:
-    path = table_of(root, name, "manifest.json")
-    try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            **manifest,
-            "seeds": [*manifest["seeds"]],
-            "git": {key: manifest["git"][key] for key in ("commit", "dirty")},
-        }
-    except (ValueError, LookupError, TypeError) as error:
-        said = f"{type(error).__name__}: {error}; expected the manifest of a table"
-        raise DataError(f"{path}: not readable: {said}. Delete the file and make the table again.") from None
+    return read_manifest(table_of(root, name, "manifest.json"), "Delete the file and make the table again.")
 
 
 def _check_table(root: Path, name: str) -> None:
-    path, manifest = table_of(root, name), table_of(root, name, "manifest.json")
-    for file in (table_of(root, name, extension) for extension in EXTENSIONS):
-        if not _has_content(file):
-            raise DataError(
-                f"{file}: no such file, or an empty one (delete it), so {name} is not finished. {make_it(path)}"
-            )
+    path = table_of(root, name)
+    _there((table_of(root, name, extension) for extension in EXTENSIONS), name)
     git = _manifest(root, name)["git"]
     if git["dirty"]:
         raise DataError(
-            f"{manifest}: {name} was made by files that differ from commit {(git['commit'] or 'none')[:7]}, so nobody could make "
-            "it again. Commit them, and make the table again from a clean checkout."
+            f"{table_of(root, name, 'manifest.json')}: {name} was made by files that differ from commit "
+            f"{(git['commit'] or 'none')[:7]}, so nobody could make it again. Commit them, and make the table again from a clean "
+            "checkout."
         )
     failed = [line for line in read_lines(path) if line.status == "failed"]
     if failed:
@@ -244,16 +215,12 @@ def _check_ledger(root: Path, tables: Sequence[str]) -> None:
             )
 
 
-def _there(files: Iterable[Path]) -> None:
+def _there(files: Iterable[Path], what: str = "the run") -> None:
     for path in files:
-        if not _has_content(path):
+        if not path.is_file() or not path.stat().st_size:
             raise DataError(
-                f"{path}: no such file, or an empty one (delete it), so the run is not finished. {make_it(path)}"
+                f"{path}: no such file, or an empty one (delete it), so {what} is not finished. {make_it(path)}"
             )
-
-
-def _has_content(path: Path) -> bool:
-    return path.is_file() and path.stat().st_size > 0
 
 
 def _whole(names: Iterable[str], files: Callable[[str], Sequence[Path]]) -> list[str]:

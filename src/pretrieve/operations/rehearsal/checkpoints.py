@@ -29,10 +29,7 @@ BERT_LAYERS = {"bert-base": 12, "minilm-l6": 6}
 
 def make_checkpoint(start: str, out: Path) -> str:
     """Write the made checkpoint ``hub:rehearsal/NAME`` into the folder of ``out``, and ``out``, which says what it is; returns
-    the family.
-
-    Raises ConfigError for a start that is not a rehearsal's, or of a family that is not made.
-    """
+    the family. Raises ConfigError for a start that is not a rehearsal's, or of a family that is not made."""
     name = start.removeprefix(f"hub:{OWNER}/").lower()
     if name == start.lower():
         raise ConfigError(f"start {start!r}: not one of a rehearsal; expected hub:{OWNER}/NAME.")

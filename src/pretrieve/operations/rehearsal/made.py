@@ -178,12 +178,8 @@ for _name, _task, _dev in (
 
 
 def make(name: str, out: Path) -> int:
-    """Write the made file of a source, packed by the ending of ``out``; returns its size in bytes.
-
-    Equal calls write equal files.
-
-    Raises ConfigError for a source without a made substitute.
-    """
+    """Write the made file of a source, packed by the ending of ``out``; returns its size in bytes. Equal calls write equal files.
+    Raises ConfigError for a source without a made substitute."""
     if name not in FORMS:
         raise ConfigError(
             f"source {name!r}: a rehearsal makes no substitute for it{nearest(name, FORMS)}; rehearse a scale whose data sets "

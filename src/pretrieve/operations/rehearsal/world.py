@@ -1,8 +1,7 @@
 """The little world of all made files: sixty buildings, a page about each, and questions.
 
-Every made file is a view of it, so that files which belong together fit: a question of MS MARCO's made queries is answered by
-the passage that its made judgements name, and FanOutQA's made pages are pages of the made dump. Everything follows from the
-number of a building. The words mean nothing, and so do scores on them. :func:`to_lines` and :func:`to_json_lines` write a view.
+Every made file is a view of it (:func:`to_lines`, :func:`to_json_lines`), so files that belong together fit: FanOutQA's made
+pages are pages of the made dump. Everything follows from the number of a building. Words and scores mean nothing.
 """
 
 from __future__ import annotations

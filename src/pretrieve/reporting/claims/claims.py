@@ -125,14 +125,13 @@ class Claim:
         [['1.0', '-0.9'], ['-1.0', '0.9']]
         """
         shown, refuted = [], []
+        margin, none = self.smallest_effect, Margin(Decimal())
+        minus = margin._replace(size=-margin.size)
         for effect in self.effects(n):
             # A relative margin is a part of what is subtracted: b of a - b, (c - d) of (a - b) - (c - d).
-            other = (
-                tuple(max(-w, Decimal()) for w in effect) if self.type != "gap" else tuple(map(Decimal, (0, 0, 1, -1)))
-            )
+            subtracted = (0, 0, 1, -1) if self.type == "gap" else (max(-w, 0) for w in effect)
+            other = tuple(map(Decimal, subtracted))
             above, below = (_sides(effect, other, -1 if below_zero else 1, sign) for sign in (1, -1))
-            margin, none = self.smallest_effect, Margin(Decimal())
-            minus = margin._replace(size=-margin.size)
             if self.type in ("greater", "gap", "order", "at-least"):
                 shown.append(above(margin if self.type == "at-least" else none))
                 refuted.append(below(margin if has_room(below(margin)) else none))
@@ -193,14 +192,11 @@ _Known = Mapping[str, Mapping[tuple[str, ...], Set[str]]]
 
 
 def _known(tables: Mapping[str, Sequence[Mapping[str, str]]], figures: Mapping[str, Figure]) -> _Known:
-    cells = {name: {(row["row"], row["column"]): {row["dataset"]} for row in rows} for name, rows in tables.items()}
-    series = {
-        name: {
-            (panel.name, one.name): {measure.role for measure in one.measures()} for panel, one in figure.all_series()
-        }
-        for name, figure in figures.items()
-    }
-    return {**cells, **series}
+    known = {name: {(row["row"], row["column"]): {row["dataset"]} for row in rows} for name, rows in tables.items()}
+    for name, figure in figures.items():
+        series = figure.all_series()
+        known[name] = {(panel.name, one.name): {measure.role for measure in one.measures()} for panel, one in series}
+    return known
 
 
 def _check_names(claim: Claim, where: str, known: _Known) -> None:
@@ -254,6 +250,7 @@ def _claim(entry: Mapping[str, Any], where: str) -> Claim:
             f"{where}: check.with has {len(against)} numbers for {len(groups[0])} cells; expected as many."
         )
     roles = entry.get("needs_original", ())
+    as_given = {key: check[key] for key in ("share", "both_gain", "needs_groups", "decided_by") if key in check}
     return Claim(
         name=entry["id"],
         paper=entry["paper"],
@@ -264,15 +261,12 @@ def _claim(entry: Mapping[str, Any], where: str) -> Claim:
         smallest_effect=smallest,
         type=kind,
         groups=groups,
-        share=check.get("share", 1),
         at_most=at_most,
-        both_gain=check.get("both_gain", False),
-        needs_groups=check.get("needs_groups", 1),
-        decided_by=check.get("decided_by", ""),
         against=tuple(against or ()),
         needs_train=entry.get("needs_train", 0),
         needs_original=(roles,) if isinstance(roles, str) else tuple(roles),
         because=" ".join(entry.get("because", "").split()),
+        **as_given,
     )
 
 

@@ -19,6 +19,7 @@ from pretrieve.references.yaml_files import check
 from pretrieve.reporting.claims.claims import Claim, Place, entries_of
 from pretrieve.reporting.claims.outcomes import LEVEL, p_in_digits
 from pretrieve.reporting.claims.verdicts import FAILS, HOLDS, NOT_TESTABLE, VERDICTS, Verdict
+from pretrieve.reporting.tables.rows import text_tuple
 
 
 class Reproduction(NamedTuple):
@@ -71,16 +72,18 @@ CHECKS = {
     "correlation": ("the rank correlation is {sign} 0", "one that does not reach {m}"),
     "reach": ("the first needs at most {m} of the steps in which the second comes to its best", ""),
 }
-SIGNS = dict.fromkeys(CHECKS, " > ") | {
-    "near": " ≈ ",
-    "not-worse": " ≥ ",
-    "gap": " − ",
-    "correlation": ", ",
-    "reach": ", ",
-}
+SIGNS = dict.fromkeys(CHECKS, " > ") | {"near": " ≈ ", "not-worse": " ≥ ", "gap": " − "}
+SIGNS |= dict.fromkeys(("correlation", "reach"), ", ")
 
 
-class Finding(NamedTuple):
+class Finding(
+    text_tuple(
+        "Finding",
+        "id paper section table claim verdict scale groups pointing against needed effect low high unit p q estimand "
+        "smallest_effect check seeds not_learnt second others cells values note",
+        later="trained",
+    )
+):
     """One line of ``claims.csv``, every field as text.
 
     ``groups``: comparisons for the claim / measured / all; ``pointing``: measured ones whose values alone pass; ``needed``: how
@@ -91,55 +94,17 @@ class Finding(NamedTuple):
     comparison; ``trained``: the numbers of training examples behind them.
     """
 
-    id: str
-    paper: str
-    section: str
-    table: str
-    claim: str
-    verdict: str
-    scale: str
-    groups: str
-    pointing: str
-    against: str
-    needed: str
-    effect: str
-    low: str
-    high: str
-    unit: str
-    p: str
-    q: str
-    estimand: str
-    smallest_effect: str
-    check: str
-    seeds: str
-    not_learnt: str
-    second: str
-    others: str
-    cells: str
-    values: str
-    note: str
-    trained: str = ""
 
-
-class Comparison(NamedTuple):
+class Comparison(
+    text_tuple(
+        "Comparison",
+        "id number outcome cells values effect low high unit p_for p_against not_learnt note",
+    )
+):
     """One line of ``claims.groups.csv``: a group of cells.
 
     ``cells`` (a JSON list of places) and ``values`` (separated by ``;``) are in one order.
     """
-
-    id: str
-    number: str
-    outcome: str
-    cells: str
-    values: str
-    effect: str
-    low: str
-    high: str
-    unit: str
-    p_for: str
-    p_against: str
-    not_learnt: str
-    note: str
 
 
 def to_findings(verdicts: Sequence[Verdict], scale: str, others: Sequence[Reproduction] = ()) -> list[Finding]:
@@ -149,8 +114,7 @@ def to_findings(verdicts: Sequence[Verdict], scale: str, others: Sequence[Reprod
 
 def _finding(verdict: Verdict, scale: str, others: Sequence[Reproduction]) -> Finding:
     claim, measured, middle = verdict.claim, verdict.measured, verdict.middle
-    units = {value.unit for outcome in measured for value in outcome.values}
-    sign = SIGNS[claim.type]
+    values = [value for outcome in measured for value in outcome.values]
     return Finding(
         id=claim.name,
         paper=claim.paper,
@@ -166,18 +130,18 @@ def _finding(verdict: Verdict, scale: str, others: Sequence[Reproduction]) -> Fi
         effect=_number(middle and middle.effect),
         low=_number(middle and middle.low),
         high=_number(middle and middle.high),
-        unit="" if claim.type in ("reach", "correlation") else " ".join(sorted(units)),
+        unit="" if claim.type in ("reach", "correlation") else " ".join(sorted({value.unit for value in values})),
         p=p_in_digits(verdict.p),
         q=p_in_digits(verdict.q),
         estimand=claim.estimand,
         smallest_effect=str(claim.smallest_effect),
         check=check_in_words(claim),
-        seeds=" or ".join(sorted({value.n_seeds for o in measured for value in o.values if value.encoder})),
+        seeds=" or ".join(sorted({value.n_seeds for value in values if value.encoder})),
         not_learnt=", ".join(dict.fromkeys(name for outcome in measured for name in outcome.not_learnt)),
         second=verdict.beside,
         others=" | ".join(str(other) for other in others if claim.name in other.claims),
         cells=_cells([place for outcome in verdict.outcomes for place in outcome.places]),
-        values="; ".join(sign.join(str(value.number) for value in outcome.values) for outcome in measured),
+        values="; ".join(SIGNS[claim.type].join(str(value.number) for value in o.values) for o in measured),
         note=verdict.note,
         trained=", ".join(f"{n:,}" for n in sorted({n for o in verdict.outcomes for n in o.trained})),
     )

@@ -153,13 +153,11 @@ class Measurements:
         """
         if not self._there(value) or any(metric not in self._files.read(path)["metrics"] for path in value.files):
             return None
-        factor = -1 if metric in LOWER_IS_BETTER else 1
+        factor, unit = (-1, "nats") if metric in LOWER_IS_BETTER else (1, "")
         numbers = [self._files.number(path, "metrics", metric) * factor for path in value.files]
         sd = float(np.std(numbers, ddof=1)) if len(numbers) > 1 else value.sd
         number = Decimal(f"{fmean(numbers):.4f}")
-        return replace(
-            value, number=number, sd=sd, unit="nats" if factor < 0 else "", metric=metric, factor=factor, beyond=""
-        )
+        return replace(value, number=number, sd=sd, unit=unit, metric=metric, factor=factor, beyond="")
 
     def chance(self, value: Value) -> float | None:
         """What guessing is expected to score where ``value`` was measured, in its unit; None where that is not known."""
@@ -180,13 +178,8 @@ class Measurements:
 
     def shared_x(self, group: Sequence[Place]) -> list[str]:
         """Every x that all series of a group of points have, in the order of the first; [] where a figure is not there."""
-        lists = []
-        for place in group:
-            points = self._series(place)
-            if points is None:
-                return []
-            lists.append([point.x for point in points])
-        return [x for x in lists[0] if all(x in other for other in lists)]
+        first, *others = ([point.x for point in self._series(place) or ()] for place in group)
+        return [x for x in first if all(x in other for other in others)]
 
     # -- tables
 
@@ -207,37 +200,38 @@ class Measurements:
         return self._value(place.paper, line.measured, line)
 
     def _value(self, paper: str, number: str, line: Line | Point) -> Value:
-        system, dataset, unit, metric = line.system, line.dataset, line.unit, line.metric
-        fixed, seeds = not system or system == STATISTICS, self._seeds
-        if not fixed and parse_system(system).encoder == "bm25":
-            fixed, seeds = True, (0,)
-        files = [metrics_file(self._root, system, dataset, seed) for seed in seeds if system and system != STATISTICS]
+        system, dataset = line.system, line.dataset
+        encoder, seeds, files = "", self._seeds, []
+        if system and system != STATISTICS:
+            encoder = parse_system(system).encoder
+            if encoder == "bm25":  # nothing is trained with a seed
+                encoder, seeds = "", (0,)
+            files = [metrics_file(self._root, system, dataset, seed) for seed in seeds if dataset]
         try:
             value = Decimal(number)
         except InvalidOperation:
             raise DataError(
                 f"{self._root}: the value {number!r} of {system} is no number; make its table again."
             ) from None
-        encoder = "" if fixed else parse_system(system).encoder
-        if not system and isinstance(line, Point):
-            encoder = line.encoder
+        beyond, half = "", None
+        if isinstance(line, Point):
+            encoder, beyond = encoder if system else line.encoder, line.beyond_chance
+            half = max(float(line.high) - float(value), float(value) - float(line.low)) if line.low else None
         return Value(
             number=value,
             sd=float(line.sd) if line.sd else 0.0 if not encoder else None,
             n_seeds=line.n_seeds,
-            unit=unit,
-            metric=metric,
-            factor=100 if unit == "%" else 1,
-            files=tuple(files) if dataset else (),
+            unit=line.unit,
+            metric=line.metric,
+            factor=100 if line.unit == "%" else 1,
+            files=tuple(files),
             paper=paper,
             role=line.role,
             dataset=dataset,
             system=system,
             encoder=encoder,
-            beyond=line.beyond_chance if isinstance(line, Point) else "",
-            half=max(float(line.high) - float(value), float(value) - float(line.low))
-            if isinstance(line, Point) and line.low
-            else None,
+            beyond=beyond,
+            half=half,
         )
 
     # -- figures
@@ -260,7 +254,7 @@ class Measurements:
         for point in chosen:
             if point.status not in MEASURED or not point.y:
                 return point.note or point.status or "no value"
-        values = [self._value(place.paper, p.y, p) for p in chosen]
+        values = [self._value(place.paper, point.y, point) for point in chosen]
         if len(values) == 1:
             return values[0]
         # Points of a series go up and down together from seed to seed, so the deviation of their mean is no smaller.

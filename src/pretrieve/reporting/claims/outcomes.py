@@ -113,11 +113,8 @@ def _differences(outcome: Outcome, claim: Claim, estimate: Callable[[Sequence[De
     if refuted != claim.tests(len(numbers), first.factor < 0)[1]:
         said = f"the highest value, {highest}, would not reach the smallest effect, so only a reversed order counts against it"
         outcome = replace(outcome, note="; ".join(filter(None, (outcome.note, said))), has_room=False)
-    # Of an order the smallest of its differences, which it stands or falls with
-    effects = [
-        (sum(w * n for w, n in zip(weights, numbers, strict=True)), weights) for weights in claim.effects(len(numbers))
-    ]
-    effect, weights = min(effects)
+    sizes = ((sum(w * n for w, n in zip(ws, numbers, strict=True)), ws) for ws in claim.effects(len(numbers)))
+    effect, weights = min(sizes)  # of an order the smallest of its differences, which it stands or falls with
     outcome = replace(outcome, effect=float(effect), points=all(test.met(numbers) for test in shown))
     if estimate is None:
         return outcome

@@ -30,7 +30,7 @@ from statistics import median_low
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import false_discovery
 from pretrieve.reporting.claims.claims import Claim, Margin, Place
-from pretrieve.reporting.claims.measured import EACH, Measurements, Value
+from pretrieve.reporting.claims.measured import EACH, FIRST, Measurements, Value
 from pretrieve.reporting.claims.outcomes import AGAINST, FOR, LEVEL, OPEN, REPEATED, Outcome, compared, reach
 
 SUPPORTED, CONTRADICTED, INCONCLUSIVE = "supported", "contradicted", "inconclusive"
@@ -82,18 +82,15 @@ class Verdict:
         if names:
             parts.append(f"has not learnt (≈ chance): {', '.join(names)}")
         if self.verdict == INCONCLUSIVE:
-            pointing = sum(outcome.points for outcome in measured)
-            counts = self.counts
+            pointing, counts = sum(outcome.points for outcome in measured), self.counts
             parts.append(
                 f"{pointing} of {_comparisons(len(measured), 'points', 'point')} that way, {counts[FOR]} beyond chance, and "
                 f"{counts[AGAINST]} beyond chance the other way"
             )
         noted = Counter(outcome.note for outcome in measured if outcome.note)
         parts += [note if n == len(measured) else f"{n} of {len(measured)}: {note}" for note, n in noted.items()]
-        if 0 < len(measured) < self.claim.needs_groups:
-            parts.append(
-                f"{_comparisons(len(measured), 'is', 'are')} measured, and the claim is about {self.claim.needs_groups} or more"
-            )
+        if 0 < len(measured) < (needs := self.claim.needs_groups):
+            parts.append(f"{_comparisons(len(measured), 'is', 'are')} measured, and the claim is about {needs} or more")
         for word, told in (
             (REPEATED, "repeat others"),
             (NOT_TESTABLE, "are not testable here"),
@@ -172,9 +169,8 @@ def _once(outcomes: Sequence[Outcome]) -> list[Outcome]:
         key = tuple((value.files, value.metric, x) for value, x in zip(outcome.values, xs, strict=False))
         if outcome.values and all(files for files, _, _ in key):
             if key in seen and outcome.outcome in (FOR, AGAINST, OPEN):
-                outcome = replace(
-                    outcome, outcome=REPEATED, note="the same runs on the same data as another comparison"
-                )
+                said = "the same runs on the same data as another comparison"
+                outcome = replace(outcome, outcome=REPEATED, note=said)
             seen.add(key)
         result.append(outcome)
     return result
@@ -188,8 +184,12 @@ def _group(claim: Claim, places: tuple[Place, ...], measurements: Measurements, 
         found = [EACH if place.where[-1] == EACH else measurements.find(place) for place in places]
     absent = [(place, value) for place, value in zip(places, found, strict=True) if isinstance(value, str)]
     if absent:
-        reasons = [_reason(place, value, measurements) for place, value in absent]
-        note = "; ".join(dict.fromkeys(filter(None, reasons))) or "the series have no x in common"
+        reasons = []
+        for place, why in absent:
+            if why == EACH:
+                why = measurements.find(place._replace(where=(*place.where[:2], FIRST)))
+            reasons += [why] if isinstance(why, str) else []
+        note = "; ".join(dict.fromkeys(reasons)) or "the series have no x in common"
         return Outcome(places, outcome=NOT_TESTED, note=note)
     values = [max(curve, key=lambda point: point[1].number)[1] for curve in curves] or list(found)
     counts = (measurements.facts.trained(value) for value in values)
@@ -205,29 +205,16 @@ def _group(claim: Claim, places: tuple[Place, ...], measurements: Measurements, 
         raise DataError(
             f"claim {claim.name}: units {', '.join(sorted(units))} in one group ({places[0]}); expected one."
         )
-    if claim.type == "reach":
-        outcome = reach(Outcome(places, tuple(values), trained=trained), curves, claim, measurements)
-    else:
-        outcome = compared(Outcome(places, tuple(values), trained=trained), claim, measurements)
+    outcome = Outcome(places, tuple(values), trained=trained)
+    outcome = reach(outcome, curves, claim, measurements) if curves else compared(outcome, claim, measurements)
     return _beyond_guessing(_decided(outcome), values, claim, measurements)
-
-
-def _reason(place: Place, value: str, measurements: Measurements) -> str:
-    if value != EACH:
-        return value
-    reason = measurements.find(place._replace(where=(*place.where[:2], "first")))
-    return reason if isinstance(reason, str) else ""
 
 
 def _not_testable(claim: Claim, values: Sequence[Value], trained: Sequence[int], measurements: Measurements) -> str:
     """Why the data or the number of training examples cannot show the claim; '' when they can."""
     roles = dict.fromkeys(value.role for value in values if value.role)
-    stand_ins = [
-        role
-        for role in roles
-        if ("all" in claim.needs_original or role in claim.needs_original) and not measurements.facts.original(role)
-    ]
-    if stand_ins:
+    needed = roles if "all" in claim.needs_original else [role for role in roles if role in claim.needs_original]
+    if stand_ins := [role for role in needed if not measurements.facts.original(role)]:
         return f"substitute data for {', '.join(stand_ins)}: {claim.because}"
     if claim.needs_train and trained and min(trained) < 0.95 * claim.needs_train:
         return f"trained on {min(trained):,} examples where the sentence is about {claim.needs_train:,}"
@@ -248,10 +235,9 @@ def _beyond_guessing(outcome: Outcome, values: Sequence[Value], claim: Claim, me
     guesses = [measurements.at_chance(value) for value in values]
     if all(guesses):
         return _opened(outcome, "all values are at the level of guessing")
-    named = (
-        place.where[1 if place.is_point else 0] for place, guess in zip(outcome.places, guesses, strict=True) if guess
-    )
-    outcome = replace(outcome, not_learnt=tuple(dict.fromkeys(named)))
+    guessed = [place for place, guess in zip(outcome.places, guesses, strict=True) if guess]
+    named = dict.fromkeys(place.where[1 if place.is_point else 0] for place in guessed)
+    outcome = replace(outcome, not_learnt=tuple(named))
     if not claim.lenient:
         return outcome
     if any(guesses) and outcome.outcome != AGAINST:

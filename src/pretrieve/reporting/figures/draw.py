@@ -62,17 +62,19 @@ def to_svg(figure: Figure, points: Sequence[Point], scale: str, setting: Setting
     if setting:
         if figure.paper == OWN:  # nobody else has it, so its data stand in for nothing
             figure = replace(figure, panels=tuple(_on_data(panel, points, setting) for panel in figure.panels))
-        figure = replace(
-            figure, caption=titled(figure.caption, measured_here(figure, points, setting), figure.paper == OWN)
-        )
-        names = tick_names(points, setting)
+        caption = titled(figure.caption, measured_here(figure, points, setting), figure.paper == OWN)
+        figure, names = replace(figure, caption=caption), tick_names(points, setting)
     with matplotlib.rc_context({**STYLE, "svg.hashsalt": f"{figure.paper}/{figure.name}"}):
         canvas = draw(figure, points, scale, names)
         stream = io.BytesIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(stream, format="svg", metadata=nothing)
     height = 72 * (_LINE * len(title_of(figure, canvas.get_figwidth())) + _MARGIN)
-    return _named(stream.getvalue(), f"{figure.name}: {figure.caption}", figure.claim, height)
+    # A title and a description for readers who do not see it, and the height of its title.
+    head, bracket, rest = stream.getvalue().decode().partition("<svg ")
+    attributes, _, body = rest.partition(">")
+    text = f"<title>{escape(f'{figure.name}: {figure.caption}')}</title><desc>{escape(figure.claim)}</desc>"
+    return f'{head}{bracket}role="img" data-title="{height:.1f}" {attributes}>\n {text}{body}'.encode()
 
 
 def _on_data(panel: Panel, points: Sequence[Point], setting: Setting) -> Panel:
@@ -92,14 +94,6 @@ def tick_names(points: Sequence[Point], setting: Setting) -> dict[tuple[str, str
         if len({role for _, role in roles}) > 1 and len(roles) == len(at):  # each x has data of its own
             found |= {(panel, x): f"{p.dataset} (for {x})" for x, p in at.items() if p.role in setting.stand_ins}
     return found
-
-
-def _named(svg: bytes, title: str, description: str, height: float) -> bytes:
-    """The same with a title and a description for readers who do not see it, and the height of its title."""
-    head, bracket, rest = svg.decode().partition("<svg ")
-    attributes, end, body = rest.partition(">")
-    text = f"<title>{escape(title)}</title><desc>{escape(description)}</desc>"
-    return f'{head}{bracket}role="img" data-title="{height:.1f}" {attributes}{end}\n {text}{body}'.encode()
 
 
 def draw(
@@ -164,8 +158,9 @@ def _views(figure: Figure, points: Sequence[Point], names: Mapping[tuple[str, st
             some = tuple(series for series in panel.series if series.kind == kind)
             rest = tuple(series for series in panel.series if series.kind != kind)
             if some and rest:
-                title = f"{panel.title}: change" if kind == "change" else panel.title
-                word = "Absolute change" if kind == "change" else f"{panel.y.label} minus that of {reference_of(panel)}"
+                title, word = f"{panel.title}: change", "Absolute change"
+                if kind == "gain":
+                    title, word = panel.title, f"{panel.y.label} minus that of {reference_of(panel)}"
                 changes.append(View(replace(panel, title=title, y=Axis(word, panel.y.unit), series=some)))
                 panel = replace(panel, series=rest)
         views.append(View(panel, names=own))
@@ -181,6 +176,6 @@ def _share_y(grid: Sequence[Axes], axes_of: Sequence[View]) -> None:
         if view.panel.draw == "line" and axes.lines:
             groups.setdefault((view.panel.y, view.panel.x, view.published, axes.get_yscale()), []).append(axes)
     for group in groups.values():
-        low, high = min(axes.get_ylim()[0] for axes in group), max(axes.get_ylim()[1] for axes in group)
+        lows, highs = zip(*(axes.get_ylim() for axes in group), strict=True)
         for axes in group:
-            axes.set_ylim(low, high)
+            axes.set_ylim(min(lows), max(highs))

@@ -34,9 +34,8 @@ def set_limits(axes: Axes, panel: Panel, points: Sequence[Point], published: boo
         values, ends = [float(point.published) for point in points if point.published], []
     else:
         drawn = [point for point in points if is_measured(point)]
-        values = [float(point.y) for point in drawn if point.x] + [
-            float(point.chance) for point in drawn if point.chance
-        ]
+        values = [float(point.y) for point in drawn if point.x]
+        values += [float(point.chance) for point in drawn if point.chance]
         values += [y for y in levels_of(panel, points).values() if not is_far(y, values)]
         ends = [float(end) for point in drawn for end in (point.low, point.high) if end]
         ends += [float(p.y) + sign * float(p.sd) for p in drawn if p.sd and not p.low for sign in (1, -1)]

@@ -4,13 +4,14 @@ series."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.references.figures import Figure, Measure, Series
 from pretrieve.reporting.figures.measure import FigureSetting, analysis_file
-from pretrieve.reporting.figures.points import NotMeasured, Point, cell_of
+from pretrieve.reporting.figures.points import NotMeasured, Point, cell_of, seeds_to_run
 from pretrieve.reporting.tables.filling import count_statuses
 from pretrieve.reporting.tables.manifest import cost_of, made_with, measured_with
 
@@ -56,12 +57,10 @@ def series_commands(figure: Figure, setting: FigureSetting) -> dict[str, str]:
 
 
 def _files_of(series: Series, setting: FigureSetting) -> list[str]:
-    if series.analysis:
-        try:
-            return [analysis_file(series, setting)]
-        except NotMeasured:
-            return []
     root, files = setting.tables.root, []
+    if series.analysis:
+        with suppress(NotMeasured):
+            files.append(analysis_file(series, setting))
     for measure, seed in _runs(series, setting):
         dataset = setting.tables.roles[measure.role]
         if series.kind in ("scores", "tokens", "level"):
@@ -75,11 +74,11 @@ def _files_of(series: Series, setting: FigureSetting) -> list[str]:
 
 def _runs(series: Series, setting: FigureSetting) -> list[tuple[Measure, int]]:
     """(what is measured, seed) of everything of a series that this scale runs."""
-    tables = setting.tables
-    cells = ((measure, cell_of(measure)) for measure in series.measures())
-    return [
-        (measure, seed) for measure, cell in cells if not tables.why_not_run(cell) for seed in tables.seeds_of(cell)
-    ]
+    runs = []
+    for measure in series.measures():
+        with suppress(NotMeasured):
+            runs += [(measure, seed) for seed in seeds_to_run(setting.tables, measure)]
+    return runs
 
 
 def _cost(figure: Figure, setting: FigureSetting) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
@@ -68,7 +69,7 @@ def draw_view(axes: Axes, view: View, points: Sequence[Point], shown: Legend, le
     _name_x(axes, view, points, places)
     if not any(_has_value(point, published) for point in points):
         axes.set_yticks([])
-        axes.text(0.5, 0.5, _instead(points), transform=axes.transAxes, ha="center", va="center", color=GREY)
+        _say_empty(axes, points)
 
 
 def _places(view: View, points: Sequence[Point]) -> dict[str, float]:
@@ -102,9 +103,9 @@ def _name_x(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str
     axes.margins(x=0.08)
 
 
-def _instead(points: Sequence[Point]) -> str:
-    """What stands in empty axes."""
-    return "failed" if any(point.status == "failed" for point in points) else "not run at this scale"
+def _say_empty(axes: Axes, points: Sequence[Point]) -> None:
+    said = "failed" if any(point.status == "failed" for point in points) else "not run at this scale"
+    axes.text(0.5, 0.5, said, transform=axes.transAxes, ha="center", va="center", color=GREY)
 
 
 def _has_value(point: Point, published: bool) -> bool:
@@ -174,15 +175,12 @@ def _ends(point: Point) -> tuple[float, float] | None:
 
 def _intervals(axes: Axes, panel: Panel, xs: Sequence[float], points: Sequence[Point], colour: str) -> None:
     """A band along numbers, a bar at each name."""
-    with_ends = [(x, float(point.y), ends) for x, point in zip(xs, points, strict=True) if (ends := _ends(point))]
+    with_ends = [(x, float(point.y), *ends) for x, point in zip(xs, points, strict=True) if (ends := _ends(point))]
     if not with_ends:
         return
-    xs, ys, ends = zip(*with_ends, strict=True)
-    lows, highs = zip(*ends, strict=True)
+    xs, ys, lows, highs = map(np.array, zip(*with_ends, strict=True))
     if panel.x.is_names:
-        # The rounded value may lie a last digit outside.
-        sizes = [[max(0.0, y - low) for y, low in zip(ys, lows, strict=True)]]
-        sizes.append([max(0.0, high - y) for y, high in zip(ys, highs, strict=True)])
+        sizes = np.maximum(0.0, [ys - lows, highs - ys])  # the rounded value may lie a last digit outside
         axes.errorbar(xs, ys, sizes, fmt="none", ecolor=colour, elinewidth=1.2, capsize=3)
     else:
         axes.fill_between(xs, lows, highs, color=colour, alpha=0.14, linewidth=0)
@@ -195,10 +193,8 @@ def _levels(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) ->
     for series in (series for series in panel.series if series.name in levels):
         look, y = METHODS[series.method], levels[series.name]
         if is_far(y, drawn):
-            place = {"xy": (0.98, 0.95), "ha": "right", "va": "top"}
-            axes.annotate(
-                f"{series.label} {y:.3g} ↑", xycoords="axes fraction", color=look.colour, fontsize=10, **place
-            )
+            place = {"xy": (0.98, 0.95), "ha": "right", "va": "top", "xycoords": "axes fraction"}
+            axes.annotate(f"{series.label} {y:.3g} ↑", color=look.colour, fontsize=10, **place)
         else:
             shown.setdefault(series.label, axes.axhline(y, color=look.colour, linestyle=(0, look.dash), linewidth=1.5))
 
@@ -309,4 +305,4 @@ def _scatter(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) -
             legend = {"marker": look.marker, "color": look.colour, "linestyle": "none", "markersize": 7}
             shown.setdefault(series.label, Line2D([], [], **legend, fillstyle="none" if hollow else "full"))
     if not any(is_measured(point) for point in points):
-        axes.text(0.5, 0.5, _instead(points), transform=axes.transAxes, ha="center", va="center", color=GREY)
+        _say_empty(axes, points)

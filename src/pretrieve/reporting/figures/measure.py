@@ -30,8 +30,8 @@ from pretrieve.reporting.figures.points import (
     Found,
     NotMeasured,
     Point,
-    cell_of,
     level_of_steps,
+    seeds_to_run,
     step_beyond,
     there,
 )
@@ -82,9 +82,8 @@ class _Measurer:
         self._figure, self._setting, self._published = figure, setting, published
         self._tables, self._files = setting.tables, ResultFiles()
         self._maps: dict[tuple[Measure, int, str], tuple[Any, int]] = {}
-        bases = bases_of(
-            {name: {"start": setting.starts.get(name)} for name in {*setting.starts, *setting.starts.values()}}
-        )
+        encoders = {*setting.starts, *setting.starts.values()}
+        bases = bases_of({name: {"start": setting.starts.get(name)} for name in encoders})
         self._scores = Scores(setting.tables, self._files, setting.starts, bases)
 
     def panel(self, panel: Panel) -> list[Point]:
@@ -98,8 +97,12 @@ class _Measurer:
         for series in panel.series:
             if series.kind == "map":
                 result += self._map_points(panel, series, found[series.name][""])
-            else:
-                result += self._points(panel, series, found[series.name])
+                continue
+            result += [self._point(panel, series, x, value) for x, value in found[series.name].items()]
+            for x in series.published:
+                if x not in found[series.name]:  # the paper's models read longer texts than these, say
+                    point = self._point(panel, series, x, Found((), status="quoted"))
+                    result.append(point._replace(series=series.name + AS_PUBLISHED, encoder=""))
         return result
 
     def _series(self, panel: Panel, series: Series) -> dict[str, Found]:
@@ -125,11 +128,8 @@ class _Measurer:
 
     def _try(self, measure: Measure, of_seed: Callable[[int], float]) -> Found:
         """``of_seed`` for every seed of a system, or why there is no value."""
-        cell = cell_of(measure)
-        if reason := self._tables.why_not_run(cell):
-            return Found((), measure, "not-run", reason)
         try:
-            return Found(tuple(of_seed(seed) for seed in self._tables.seeds_of(cell)), measure)
+            return Found(tuple(of_seed(seed) for seed in seeds_to_run(self._tables, measure)), measure)
         except NotMeasured as why:
             return Found((), measure, *why.args)
 
@@ -159,15 +159,14 @@ class _Measurer:
                 raise DataError(f"{path}: {series.encoder} at {series.x} {x} has no seed {missing[0]}. Make it again.")
         if not by_x:
             raise DataError(f"{path}: no row of {series.encoder}, {series.stage}. Delete the file and make it again.")
+        ordered = {x: tuple(values[seed] for seed in seeds) for x, values in by_x.items()}
         measure = Measure("", "", series.y)
-        found = {x: Found(tuple(values[seed] for seed in seeds), measure) for x, values in by_x.items()}
-        return {x: point._replace(interval=_of_texts(point.values, spread.get(x, []))) for x, point in found.items()}
+        return {x: Found(v, measure, interval=_of_texts(v, spread.get(x, []))) for x, v in ordered.items()}
 
     def _steps(self, series: Series) -> dict[str, Found]:
         """Scores of the runs in ``steps/`` of the retriever's directory, on the test queries of its size."""
         measure = series.points[""]
-        if reason := self._tables.why_not_run(cell_of(measure)):
-            raise NotMeasured("not-run", reason)
+        seeds = seeds_to_run(self._tables, measure)
         dataset, system = self._dataset(measure), paths.parse_system(measure.system)
         if self._tables.trained_on.get(dataset, dataset) != dataset:
             raise NotMeasured("not-run", f"runs during training are on the training data set, not on {dataset}")
@@ -176,14 +175,13 @@ class _Measurer:
         judged = {query: qrels.get(query, {}) for query in queries}
         by_step: dict[str, list[StepScores]] = {}
         depth = 0
-        for seed in self._tables.seeds:
+        for seed in seeds:
             folder = Path(paths.retriever_dir(self._tables.root, measure.system, dataset, seed))
             there(str(folder / "pretrieve.json"))
             runs = {int(file.name.removesuffix(".trec.gz")): file for file in folder.glob("steps/*.trec.gz")}
             if not runs:
-                raise NotMeasured(
-                    "not-run", f"recipe {system.recipe} keeps no intermediate runs: its option curve is 0"
-                )
+                why = f"recipe {system.recipe} keeps no intermediate runs: its option curve is 0"
+                raise NotMeasured("not-run", why)
             for step, file in sorted(runs.items()):
                 run = read_trec(file)
                 depth = max(depth, *map(len, run.doc_ids))
@@ -219,12 +217,11 @@ class _Measurer:
         return self._maps[key]
 
     def _separation(self, series: Series) -> dict[str, Found]:
-        found = {
-            x: self._try(measure, lambda seed, m=measure: maps.separation(*self._map(m, seed, series.space)))
-            for x, measure in series.points.items()
-        }
+        def of(measure: Measure) -> Found:
+            return self._try(measure, lambda seed: maps.separation(*self._map(measure, seed, series.space)))
+
         # With as many answers as questions, half of the neighbours of a point that lies anywhere are of its kind.
-        return {x: point._replace(chance=0.5) for x, point in found.items()}
+        return {x: of(measure)._replace(chance=0.5) for x, measure in series.points.items()}
 
     def _map_points(self, panel: Panel, series: Series, found: Found) -> list[Point]:
         if not found.values:
@@ -240,14 +237,6 @@ class _Measurer:
         return [line._replace(x=f"{x:.{digits}f}", y=f"{y:.{digits}f}", note=f"seed {seed}") for x, y in own]
 
     # -- lines of the CSV
-
-    def _points(self, panel: Panel, series: Series, found: Mapping[str, Found]) -> list[Point]:
-        points = [self._point(panel, series, x, value) for x, value in found.items()]
-        for x in series.published:
-            if x not in found:  # the paper's models read longer texts than these, say
-                point = self._point(panel, series, x, Found((), status="quoted"))
-                points.append(point._replace(series=series.name + AS_PUBLISHED, encoder=""))
-        return points
 
     def _point(self, panel: Panel, series: Series, x: str, found: Found) -> Point:
         unit, measure = panel.y.unit, found.measure

@@ -17,7 +17,7 @@ from pretrieve.references.figures import Measure, Series
 from pretrieve.references.tables import Cell
 from pretrieve.reporting.tables.filling import MEASURED
 from pretrieve.reporting.tables.results import ResultFiles, Setting
-from pretrieve.reporting.tables.rows import read_rows
+from pretrieve.reporting.tables.rows import read_rows, text_tuple
 
 #: Behind the name of a series: points that the paper states at an x that was not measured.
 AS_PUBLISHED = " (published)"
@@ -25,7 +25,13 @@ AS_PUBLISHED = " (published)"
 NOT_AHEAD = "not within the budget"
 
 
-class Point(NamedTuple):
+class Point(
+    text_tuple(
+        "Point",
+        "figure panel series x y sd n_seeds published system dataset metric status note role unit encoder",
+        later="beyond_chance low high ahead_from chance",
+    )
+):
     """A line of the CSV, every field as text, empty where there is nothing to say.
 
     ``y``, ``sd`` (over seeds) and ``published`` are in ``unit``; ``x`` as the axis has it, '' for a series that was not run and
@@ -35,28 +41,6 @@ class Point(NamedTuple):
     queries (of an analysis, over texts) and seeds, '' where it is not known. ``ahead_from``, of a gain: the x from which on all
     its intervals are above 0, or :data:`NOT_AHEAD`. ``chance``: what guessing scores, in ``unit``.
     """
-
-    figure: str
-    panel: str
-    series: str
-    x: str
-    y: str
-    sd: str
-    n_seeds: str
-    published: str
-    system: str
-    dataset: str
-    metric: str
-    status: str
-    note: str
-    role: str
-    unit: str
-    encoder: str
-    beyond_chance: str = ""
-    low: str = ""
-    high: str = ""
-    ahead_from: str = ""
-    chance: str = ""
 
 
 def is_measured(point: Point) -> bool:
@@ -101,13 +85,17 @@ def cell_of(measure: Measure) -> Cell:
     return Cell("figure", "point", measure.system, measure.role, measure.metric, "", "fraction", "", "")
 
 
+def seeds_to_run(tables: Setting, measure: Measure) -> tuple[int, ...]:
+    """The seeds of a measure's system. Raises NotMeasured when this scale does not run it."""
+    if reason := tables.why_not_run(cell_of(measure)):
+        raise NotMeasured("not-run", reason)
+    return tables.seeds_of(cell_of(measure))
+
+
 def metrics_of(tables: Setting, measure: Measure) -> list[str]:
     """The metrics files of a measure, one for each seed. Raises NotMeasured for one that is not run or missing."""
-    cell = cell_of(measure)
-    if reason := tables.why_not_run(cell):
-        raise NotMeasured("not-run", reason)
-    dataset = tables.roles[measure.role]
-    return [there(paths.metrics_file(tables.root, measure.system, dataset, seed)) for seed in tables.seeds_of(cell)]
+    seeds, dataset = seeds_to_run(tables, measure), tables.roles.get(measure.role, "")
+    return [there(paths.metrics_file(tables.root, measure.system, dataset, seed)) for seed in seeds]
 
 
 def scores_beyond(tables: Setting, files: ResultFiles, series: Series, measure: Measure) -> str:

@@ -32,6 +32,7 @@ from pretrieve.reporting.figures.points import (
     cell_of,
     metrics_of,
     scores_beyond,
+    seeds_to_run,
     there,
 )
 from pretrieve.reporting.tables.results import ResultFiles, Setting
@@ -64,16 +65,15 @@ class Scores:
         return {x: self._found(series, measure, common) for x, measure in series.points.items()}
 
     def _found(self, series: Series, measure: Measure, common: Sequence[str] | None) -> Found:
-        if reason := self._tables.why_not_run(cell_of(measure)):
-            return Found((), measure, "not-run", reason)
-        seeds = self._tables.seeds_of(cell_of(measure))
         try:
+            seeds = seeds_to_run(self._tables, measure)
             values, rows = self._values(measure, seeds, common)
             if series.relative_to:
                 found = self._change(measure, (values, rows), series.relative_to, common)
             else:
-                found = Found(values, measure, interval=interval_of(values, rows, self._base(measure.system)))
-                found = found._replace(chance=self._files.chance(self._file(measure, seeds[0]), measure.metric))
+                interval = interval_of(values, rows, self._base(measure.system))
+                chance = self._files.chance(self._file(measure, seeds[0]), measure.metric)
+                found = Found(values, measure, interval=interval, chance=chance)
         except NotMeasured as why:
             return Found((), measure, *why.args)
         return found._replace(beyond=scores_beyond(self._tables, self._files, series, measure))
@@ -94,9 +94,8 @@ class Scores:
             raise NotMeasured("not-run", f"{relative_to} scores 0, to which nothing has a ratio")
         a, b = fmean(own[0]), fmean(base)
         ratio = a / b
-        values = tuple(
-            ratio - 1 + (ours - a - ratio * (theirs - b)) / b for ours, theirs in zip(own[0], base, strict=True)
-        )
+        pairs = zip(own[0], base, strict=True)
+        values = tuple(ratio - 1 + (ours - a - ratio * (theirs - b)) / b for ours, theirs in pairs)
         blocks = [matrix_of(rows) for rows in (own[1], base_rows)]
         if any(block is None for block in blocks) or own[1][0].keys() != base_rows[0].keys():
             return Found(values, measure)
@@ -121,17 +120,13 @@ class Scores:
 
     def _common_queries(self, panel: Panel) -> list[str]:
         """Queries with a value in every metrics file of the panel that is there, sorted."""
-        shared: set[str] | None = None
-        for series in panel.series:
-            for measure in series.points.values():
-                if not series.common_queries or self._tables.why_not_run(cell_of(measure)):
-                    continue
-                for seed in self._tables.seeds_of(cell_of(measure)):
-                    path = self._file(measure, seed)
-                    if Path(path).is_file():
-                        queries = set(self._files.per_query(path, measure.metric) or ())
-                        shared = queries if shared is None else shared & queries
-        return sorted(shared or ())
+        found: list[set[str]] = []
+        for measure in (one for series in panel.series if series.common_queries for one in series.points.values()):
+            if not self._tables.why_not_run(cell_of(measure)):
+                files = [self._file(measure, seed) for seed in self._tables.seeds_of(cell_of(measure))]
+                read = (self._files.per_query(file, measure.metric) for file in files if Path(file).is_file())
+                found += [set(values or ()) for values in read]
+        return sorted(set.intersection(*found)) if found else []
 
     def _file(self, measure: Measure, seed: int) -> str:
         return paths.metrics_file(self._tables.root, measure.system, self._tables.roles.get(measure.role, ""), seed)

@@ -50,7 +50,10 @@ def lines_above(figure: Figure, points: Sequence[Point], scale: str, width: floa
 
 def lines_below(figure: Figure, points: Sequence[Point], width: float) -> list[str]:
     """What is read off the panels, and why something is missing."""
-    read = [*_ahead(figure, points), *_no_ratio(figure, points)]
+    read = _ahead(figure, points)
+    relative = {panel.name for panel in figure.panels if is_relative(panel)}
+    if any(point.panel in relative and point.beyond_chance == "no" for point in points):
+        read.append("≈ chance: one of the two scores is no better than guessing, so their ratio says nothing.")
     below = [line for text in read for line in textwrap.wrap(text, int(width * _SMALL))]
     said = len(below)
     for reason, places in _missing(figure, points).items():
@@ -62,14 +65,11 @@ def lines_below(figure: Figure, points: Sequence[Point], width: float) -> list[s
 def _uncertainty(measured: Sequence[Point]) -> str:
     """What bars and bands are."""
     seeds = max(int(point.n_seeds) for point in measured)
-    over = [
-        word
-        for word, of_role in (("queries", True), ("texts", False))
-        if any(p.low and bool(p.role) == of_role for p in measured)
-    ]
+    over = " or ".join(sorted({"queries" if point.role else "texts" for point in measured if point.low}))
     if over:
-        of = f"{' or '.join(over)}, of one seed" if seeds == 1 else f"{' or '.join(over)} and {seeds} seeds"
-        words = f"Bars and bands are 95 % intervals over {of}"
+        words = (
+            f"Bars and bands are 95 % intervals over {over}{', of one seed' if seeds == 1 else f' and {seeds} seeds'}"
+        )
         plain = any(point.sd and not point.low for point in measured)
         return f"{words}; where none is known, ± sd over seeds." if plain else f"{words}."
     return "One seed, so no error bars." if seeds == 1 else f"Mean of {seeds} seeds; bars and bands are ± sd."
@@ -85,21 +85,15 @@ def _undecided(figure: Figure, points: Sequence[Point]) -> list[str]:
             at_chance.append(panel)
         elif len({point.series for point in own}) > 1 and own[0].low and _within_one_interval(panel, own):
             within.append(panel)
-    whole = len(scored) == len(figure.panels)
     said = []
-    if at_chance:
-        said.append(
-            f"No value {_where(at_chance, figure, whole)}is beyond chance: nothing can be read from their differences."
-        )
-    if within:
-        said.append(f"At no place {_where(within, figure, whole)}do values differ by more than an interval.")
+    for panels, text in (
+        (at_chance, "No value {}is beyond chance: nothing can be read from their differences."),
+        (within, "At no place {}do values differ by more than an interval."),
+    ):
+        if panels:
+            names = ", ".join(f"({panel.name})" for panel in panels)
+            said.append(text.format("" if len(panels) == len(figure.panels) else f"of {names} "))
     return said
-
-
-def _where(panels: Sequence[Panel], figure: Figure, whole: bool) -> str:
-    if whole and len(panels) == len(figure.panels):
-        return ""
-    return f"of {', '.join(f'({panel.name})' for panel in panels)} "
 
 
 def _within_one_interval(panel: Panel, points: Sequence[Point]) -> bool:
@@ -115,14 +109,6 @@ def _within_one_interval(panel: Panel, points: Sequence[Point]) -> bool:
     return True
 
 
-def _no_ratio(figure: Figure, points: Sequence[Point]) -> list[str]:
-    """What ``≈ chance`` in place of a change means."""
-    relative = {panel.name for panel in figure.panels if is_relative(panel)}
-    if not any(point.panel in relative and point.beyond_chance == "no" for point in points):
-        return []
-    return ["≈ chance: one of the two scores is no better than guessing, so their ratio says nothing."]
-
-
 def reference_of(panel: Panel) -> str:
     """What the gains of a panel are taken over."""
     name = next(series.of[1] for series in panel.series if series.kind == "gain")
@@ -133,12 +119,12 @@ def reference_of(panel: Panel) -> str:
 def _ahead(figure: Figure, points: Sequence[Point]) -> list[str]:
     """For each panel with gains, from where on each is above 0, in a sentence."""
     lines = []
+    ahead_from = {(point.panel, point.series): point.ahead_from for point in points if point.ahead_from}
     for panel in figure.panels:
         found: dict[str, list[str]] = {}
-        for series in (series for series in panel.series if series.kind == "gain"):
-            own = [p for p in points if (p.panel, p.series) == (panel.name, series.name) and p.ahead_from]
-            if own:
-                found.setdefault(own[0].ahead_from, []).append(series.label)
+        for series in panel.series:
+            if at := ahead_from.get((panel.name, series.name)):
+                found.setdefault(at, []).append(series.label)
         words = [
             f"{', '.join(labels)} {at if at == NOT_AHEAD else f'from {float(at):.3g} {panel.x.unit} on'}"
             for at, labels in found.items()
@@ -169,19 +155,16 @@ def _drawn(figure: Figure, points: Sequence[Point]) -> str:
 def _missing(figure: Figure, points: Sequence[Point]) -> dict[str, list[str]]:
     """Why something is missing → what, in few words: an x that no series of its panel has is named once."""
     missing: dict[str, list[str]] = {}
+    notes = {(panel.name, series.name): series.note for panel, series in figure.all_series()}
     for point in points:
         if point.status in ("not-run", "failed"):
             alike = [other for other in points if (other.panel, other.x) == (point.panel, point.x)]
             whole = point.x and all((other.status, other.role) == (point.status, point.role) for other in alike)
             what = point.x if whole else f"{point.series} {point.x}".strip()
             what = what if len(figure.panels) == 1 else f"({point.panel}) {what}"
-            places = missing.setdefault(f"{point.status}, {_reason(point, figure)}", [])
+            # Without the reference's own note
+            reason = point.note.removeprefix(notes.get((point.panel, point.series), "")).removeprefix("; ")
+            places = missing.setdefault(f"{point.status}, {reason}", [])
             if what not in places:
                 places.append(what)
     return missing
-
-
-def _reason(point: Point, figure: Figure) -> str:
-    """Why there is no value, without the reference's own note."""
-    notes = {(panel.name, series.name): series.note for panel, series in figure.all_series()}
-    return point.note.removeprefix(notes.get((point.panel, point.series), "")).removeprefix("; ")

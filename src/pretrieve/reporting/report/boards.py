@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pretrieve.reporting.claims.outcomes import LEVEL
@@ -173,17 +173,13 @@ def _board(
     rows = []
     for encoder in sorted(shown, key=by_score):
         mine = [at.get((encoder, name)) for name in names]
-        costs = [one for one in mine if one and one.wall_s]
-        largest = max(costs, key=lambda one: float(one.wall_s), default=None)
-        rows.append(
-            BoardRow(
-                encoder=encoder,
-                label=objective_in_words(encoder, encoders),
-                cells=[one and _cell(one, anchors, axis) for one in mine],
-                wall_s=f"{float(largest.wall_s):,.0f}" if largest else "",
-                gpu_h=f"{float(largest.gpu_h or 0):,.2f}" if largest else "",
-            )
-        )
+        cells = [one and _cell(one, anchors, axis) for one in mine]
+        row = BoardRow(encoder, objective_in_words(encoder, encoders), cells, "", "")
+        if costs := [one for one in mine if one and one.wall_s]:
+            largest = max(costs, key=lambda one: float(one.wall_s))
+            wall, gpu = f"{float(largest.wall_s):,.0f}", f"{float(largest.gpu_h or 0):,.2f}"
+            row = replace(row, wall_s=wall, gpu_h=gpu)
+        rows.append(row)
     found: dict[str, list[list[str]]] = {}
     for pair in pairs:
         if pair.dataset in names:

@@ -63,35 +63,22 @@ def recipe_choices(config: Mapping[str, Any], recipe: str, datasets: Iterable[st
     for dataset in datasets:
         options = recipe_options(config, recipe, dataset)
         same.setdefault(json.dumps(options, sort_keys=True), (options, []))[1].append(dataset)
-    return [
-        Choices(
-            recipe,
-            "fine-tuning",
-            [("recipe", f"{base} ({options['kind']}), preset {preset}"), ("data", ", ".join(names))],
-            _choices(recipes.RECIPES[base], options),
-        )
-        for options, names in same.values()
-    ]
+    found = []
+    for options, names in same.values():
+        facts = [("recipe", f"{base} ({options['kind']}), preset {preset}"), ("data", ", ".join(names))]
+        found.append(Choices(recipe, "fine-tuning", facts, _choices(recipes.RECIPES[base], options)))
+    return found
 
 
 def _choices(known: Mapping[str, Option], used: Mapping[str, Any]) -> list[Choice]:
-    return [
-        Choice(
-            name,
-            _text(used[name]),
-            _text(option.paper),
-            _text(option.official_code),
-            _follows(used[name], option),
-            option.source,
-        )
-        for name, option in known.items()
-        if name in used
-    ]
-
-
-def _follows(value: Any, option: Option) -> str:
-    paper, code = value == option.paper, value == option.official_code
-    return "both" if paper and code else "paper" if paper else "code" if code else "neither"
+    choices = []
+    for name, option in known.items():
+        if name in used:
+            values = (used[name], option.paper, option.official_code)
+            paper, code = used[name] == option.paper, used[name] == option.official_code
+            follows = "both" if paper and code else "paper" if paper else "code" if code else "neither"
+            choices.append(Choice(name, *map(_text, values), follows, option.source))
+    return choices
 
 
 def _text(value: Any) -> str:

@@ -15,17 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pretrieve.references.tables import ROW_SEPARATOR
+from pretrieve.reporting.claims import verdicts
 from pretrieve.reporting.claims.ledger import Comparison, Finding
 from pretrieve.reporting.claims.outcomes import LEVEL
-from pretrieve.reporting.claims.verdicts import (
-    CONTRADICTED,
-    FAILS,
-    HOLDS,
-    INCONCLUSIVE,
-    NOT_TESTABLE,
-    NOT_TESTED,
-    SUPPORTED,
-)
 from pretrieve.reporting.report.boards import (
     AHEAD,
     BEHIND,
@@ -42,12 +34,13 @@ from pretrieve.reporting.tables.filling import MEASURED, Line
 
 #: How the verdicts on claims are put together in the small picture: (its word, verdicts, the one that says less last).
 GROUPS = (
-    ("supported", (SUPPORTED, HOLDS)),
-    ("contradicted", (CONTRADICTED, FAILS)),
-    ("undecided", (INCONCLUSIVE,)),
-    ("not tested", (NOT_TESTABLE, NOT_TESTED)),
+    ("supported", (verdicts.SUPPORTED, verdicts.HOLDS)),
+    ("contradicted", (verdicts.CONTRADICTED, verdicts.FAILS)),
+    ("undecided", (verdicts.INCONCLUSIVE,)),
+    ("not tested", (verdicts.NOT_TESTABLE, verdicts.NOT_TESTED)),
 )
-_LESS = {HOLDS: "for this seed only", FAILS: "for this seed only", NOT_TESTED: "not measured in this run"}
+_LESS = dict.fromkeys((verdicts.HOLDS, verdicts.FAILS), "for this seed only")
+_LESS |= {verdicts.NOT_TESTED: "not measured in this run"}
 
 
 class Sentence(NamedTuple):
@@ -85,8 +78,8 @@ def sentences(found: Found) -> list[Sentence]:
         _objectives(found),
         _bm25(found),
         _pretraining(found),
-        _claim(found, (SUPPORTED, HOLDS), "Best supported of the papers' claims"),
-        _claim(found, (CONTRADICTED, FAILS), "Most clearly contradicted of the papers' claims"),
+        _claim(found, GROUPS[0][1], "Best supported of the papers' claims"),
+        _claim(found, GROUPS[1][1], "Most clearly contradicted of the papers' claims"),
         _order(found),
         _chance(found),
     )
@@ -116,13 +109,11 @@ def _objectives(found: Found) -> Sentence | None:
     best = max(tested, key=lambda cell: (cell.verdict == AHEAD, float(cell.standing.effect)))
     one, counts = best.standing, Counter(cell.verdict for cell in tested)
     name, base = (objective_in_words(encoder, found.encoders) for encoder in (one.encoder, one.baseline))
-    beyond = (
-        f"The largest gain over plain masked words that is beyond chance is that of {name}"
-        if best.verdict == AHEAD
-        else f"No objective is ahead of plain masked words beyond chance; the largest difference is that of {name}"
-    )
+    beyond = "No objective is ahead of plain masked words beyond chance; the largest difference is that of"
+    if best.verdict == AHEAD:
+        beyond = "The largest gain over plain masked words that is beyond chance is that of"
     text = (
-        f"{beyond}: {_scores(found, one, one.baseline)} of {base} on {_data(found, one.dataset)}. "
+        f"{beyond} {name}: {_scores(found, one, one.baseline)} of {base} on {_data(found, one.dataset)}. "
         f"Of {_differences(len(tested))}, {counts[AHEAD]} {_are(counts[AHEAD])} ahead, {counts[BEHIND]} behind, "
         f"{counts[UNDECIDED]} within chance."
     )
@@ -154,52 +145,47 @@ def _bm25(found: Found) -> Sentence | None:
 
 def _pretraining(found: Found) -> Sentence | None:
     """The largest difference between an encoder and the same body from random weights."""
-    bare = {
-        name
-        for name, options in found.encoders.items()
-        if options.get("objective") == "none" and "start" not in options
-    }
-    pairs = []
-    for pair in found.pairs:
-        for one in (pair, turned(pair)):
-            body = [
-                tuple(found.encoders.get(name, {}).get(key) for key in ("body", "layers")) for name in (one.a, one.b)
-            ]
-            if one.b in bare and one.a != BM25 and one.a not in bare and one.q and body[0] == body[1]:
-                pairs.append(one)
+    encoders = found.encoders.items()
+    bare = {name for name, own in encoders if own.get("objective") == "none" and "start" not in own}
+    bodies = {name: (own.get("body"), own.get("layers")) for name, own in encoders}
+    pairs = [
+        one
+        for pair in found.pairs
+        for one in (pair, turned(pair))
+        if one.b in bare and one.a not in bare and one.q and bodies.get(one.a) == bodies[one.b]
+    ]
     if not pairs:
         return None
     best = max(pairs, key=lambda pair: (verdict_of(pair.effect, pair.q) == AHEAD, float(pair.effect)))
-    ahead = sum(verdict_of(pair.effect, pair.q) == AHEAD for pair in pairs)
-    behind = sum(verdict_of(pair.effect, pair.q) == BEHIND for pair in pairs)
-    one = _standing(found, best, best.a)
+    counts = Counter(verdict_of(pair.effect, pair.q) for pair in pairs)
     text = (
         f"Against random weights, {objective_in_words(best.a, found.encoders)} gains the most: "
-        f"{_scores(found, one, best.b)} on {_data(found, best.dataset)} ({recipe_in_words(best.recipe)}). "
-        f"Of {_differences(len(pairs), 'such ')} {ahead} {_are(ahead)} ahead and {behind} behind."
+        f"{_scores(found, _standing(found, best, best.a), best.b)} on {_data(found, best.dataset)} "
+        f"({recipe_in_words(best.recipe)}). Of {_differences(len(pairs), 'such ')} {counts[AHEAD]} {_are(counts[AHEAD])} ahead "
+        f"and {counts[BEHIND]} behind."
     )
     return _of_pair(found, text, best)
 
 
-def _claim(found: Found, verdicts: tuple[str, str], what: str) -> Sentence | None:
+def _claim(found: Found, wanted: tuple[str, str], what: str) -> Sentence | None:
     """The claim with such a verdict whose effect is the largest in units of its interval. One whose interval is on the verdict's
     side of zero goes before one whose effect is only too small, one for all seeds before one for this seed, and, of
     contradicted ones, the one that fewer of its comparisons support."""
-    side = 1 if verdicts[0] == SUPPORTED else -1
+    side = 1 if wanted[0] == verdicts.SUPPORTED else -1
 
     def clear(finding: Finding) -> tuple[bool, bool, float, float]:
         shown, measured, _ = map(int, finding.groups.split("/"))
         low, high = sorted(side * float(bound) for bound in (finding.low, finding.high))
         ratio = abs(float(finding.effect)) / max(high - low, 1e-9)
-        return low > 0, finding.verdict == verdicts[0], min(0, side * shown / measured), ratio if low > 0 else -ratio
+        return low > 0, finding.verdict == wanted[0], min(0, side * shown / measured), ratio if low > 0 else -ratio
 
-    best = max((f for f in found.findings if f.verdict in verdicts and f.low and f.high), key=clear, default=None)
+    best = max((f for f in found.findings if f.verdict in wanted and f.low and f.high), key=clear, default=None)
     if best is None:
         return None
     asked = "" if clear(best)[0] else f" Asked for: {best.check}."
     places = [place for c in found.comparisons if c.id == best.id and c.values for place in json.loads(c.cells)]
     lines = [line for place in places if (line := found.lines.get(place))]
-    only = " (for this seed only)" if best.verdict == verdicts[1] else ""
+    only = " (for this seed only)" if best.verdict == wanted[1] else ""
     return Sentence(
         text=f"{what}{only}: “{best.claim}”{asked}",
         effect=_effect(best.effect, best.low, best.high, best.unit),
@@ -217,9 +203,8 @@ def _order(found: Found) -> Sentence | None:
         return None
     low, middle, high = (f"{x:.2f}" for x in np.quantile([float(r.rho) for r in columns.values()], (0.25, 0.5, 0.75)))
     kept = sum(float(r.low) > 0 and float(r.p) < LEVEL for r in columns.values())
-    pairs, flips, shown = (
-        sum(int(getattr(r, key)) for r in columns.values()) for key in ("pairs", "flips", "flips_shown")
-    )
+    counts = ((int(r.pairs), int(r.flips), int(r.flips_shown)) for r in columns.values())
+    pairs, flips, shown = map(sum, zip(*counts, strict=True))
     text = (
         f"In {kept} of {len(columns)} columns the rows stand nearer to the paper's order than {100 * (1 - LEVEL):g} % of random "
         f"orders do. Of {pairs:,} pairs of rows {flips:,} are the other way round here, {shown} of them beyond chance."
@@ -233,11 +218,8 @@ def _order(found: Found) -> Sentence | None:
 
 def _chance(found: Found) -> Sentence | None:
     """How many scores say nothing."""
-    scores = {
-        (line.system, line.dataset, line.metric): line
-        for line in found.lines.values()
-        if line.status in MEASURED and line.beyond_chance
-    }
+    known = [line for line in found.lines.values() if line.status in MEASURED and line.beyond_chance]
+    scores = {(line.system, line.dataset, line.metric): line for line in known}
     guessed = [line for line in scores.values() if line.beyond_chance == "no"]
     if not guessed:
         return None

@@ -17,7 +17,7 @@ from decimal import Decimal
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from pretrieve.reporting.claims.claims import Claim, Margin, Place
 from pretrieve.reporting.claims.measured import Facts, Measurements, Value
 from pretrieve.reporting.claims.outcomes import Outcome, compared, p_in_digits
 from pretrieve.reporting.tables.filling import Line, is_scored
+from pretrieve.reporting.tables.rows import text_tuple
 
 BM25 = "bm25"
 #: What makes two encoders comparable: all but the objective.
@@ -35,51 +36,26 @@ _ALIKE = ("body", "layers", "layers_of_start", "start", "budget")
 ANY_DIFFERENCE = Claim("", "", "", "", "", "", Margin(Decimal()), "greater", ())
 
 
-class Standing(NamedTuple):
+class Standing(
+    text_tuple(
+        "Standing",
+        "recipe encoder dataset metric unit score low high n_seeds queries beyond_chance baseline effect effect_low "
+        "effect_high p q wall_s gpu_h cell",
+    )
+):
     """One line of ``league.csv``, every field as text. ``score``, ``effect`` and their bounds are in ``unit``; ``effect`` is
     ``score`` minus that of ``baseline``; ``wall_s`` and ``gpu_h`` are of all stages that the score needs, mean over seeds;
     ``cell`` is where the score stands (PAPER/TABLE: ROW, COLUMN)."""
 
-    recipe: str
-    encoder: str
-    dataset: str
-    metric: str
-    unit: str
-    score: str
-    low: str
-    high: str
-    n_seeds: str
-    queries: str
-    beyond_chance: str
-    baseline: str
-    effect: str
-    effect_low: str
-    effect_high: str
-    p: str
-    q: str
-    wall_s: str
-    gpu_h: str
-    cell: str
 
-
-class Pair(NamedTuple):
+class Pair(
+    text_tuple(
+        "Pair",
+        "recipe dataset metric unit a b effect low high p q n_seeds queries note",
+    )
+):
     """One line of ``league.pairs.csv``: ``effect`` is ``a`` minus ``b`` in ``unit``, on the same queries. ``p`` is two-sided;
     ``n_seeds``: the fewer of the two that were trained with; ``note``: why nothing is decided."""
-
-    recipe: str
-    dataset: str
-    metric: str
-    unit: str
-    a: str
-    b: str
-    effect: str
-    low: str
-    high: str
-    p: str
-    q: str
-    n_seeds: str
-    queries: str
-    note: str
 
 
 @dataclass(frozen=True)
@@ -144,12 +120,11 @@ def baseline_of(encoder: str, others: Iterable[str], encoders: Mapping[str, Mapp
     ['', 'a', '']
     """
     mine = encoders.get(encoder, {})
-    if not mine or mine.get("objective") == "mlm":
-        return ""
-    for other in others:
-        theirs = encoders.get(other, {})
-        if theirs.get("objective") == "mlm" and all(mine.get(key) == theirs.get(key) for key in _ALIKE):
-            return other
+    if mine and mine.get("objective") != "mlm":
+        for other in others:
+            theirs = encoders.get(other, {})
+            if theirs.get("objective") == "mlm" and all(mine.get(key) == theirs.get(key) for key in _ALIKE):
+                return other
     return ""
 
 
@@ -175,19 +150,16 @@ def league(
         by_key = {(pair.dataset, pair.a, pair.b): pair for pair in board}
         for some in datasets.values():
             names = [entry.encoder for entry in some]
-            standings += [
-                _standing(one, baseline_of(one.encoder, names, encoders), by_key, measurements) for one in some
-            ]
+            for one in some:
+                standings.append(_standing(one, baseline_of(one.encoder, names, encoders), by_key, measurements))
     return standings, pairs
 
 
 def _pair(a: Entry, b: Entry, measurements: Measurements) -> Pair:
     values = (a.value, b.value)
     outcome = compared(Outcome((), values), ANY_DIFFERENCE, measurements)
-    note = outcome.note
-    if all(map(measurements.at_chance, values)):
-        note = "both are at the level of guessing"
-    tested = outcome.low is not None and not note.startswith("both")
+    guessed = all(map(measurements.at_chance, values))
+    tested = outcome.low is not None and not guessed
     seeds = [int(value.n_seeds or 1) for value in values if value.encoder]
     return Pair(
         recipe=a.recipe,
@@ -203,7 +175,7 @@ def _pair(a: Entry, b: Entry, measurements: Measurements) -> Pair:
         q="",
         n_seeds=str(min(seeds)) if seeds else "",
         queries=a.line.queries,
-        note=note,
+        note="both are at the level of guessing" if guessed else outcome.note,
     )
 
 
@@ -211,9 +183,9 @@ def _standing(
     entry: Entry, baseline: str, pairs: Mapping[tuple[str, str, str], Pair], measurements: Measurements
 ) -> Standing:
     line, value = entry.line, entry.value
-    pair = pairs.get((line.dataset, entry.encoder, baseline))
-    if pair is None and (found := pairs.get((line.dataset, baseline, entry.encoder))):
-        pair = turned(found)
+    pair = pairs.get((line.dataset, entry.encoder, baseline)) or Pair(*[""] * len(Pair._fields))
+    if other_way := pairs.get((line.dataset, baseline, entry.encoder)):
+        pair = turned(other_way)
     low, high = interval(value, measurements)
     if value.unit == "%" and low is not None:
         low, high = max(low, 0.0), min(high, 100.0)
@@ -230,11 +202,11 @@ def _standing(
         queries=line.queries,
         beyond_chance=line.beyond_chance,
         baseline=baseline,
-        effect=pair.effect if pair else "",
-        effect_low=pair.low if pair else "",
-        effect_high=pair.high if pair else "",
-        p=pair.p if pair else "",
-        q=pair.q if pair else "",
+        effect=pair.effect,
+        effect_low=pair.low,
+        effect_high=pair.high,
+        p=pair.p,
+        q=pair.q,
         wall_s=line.wall_s,
         gpu_h=line.gpu_h,
         cell=str(entry.place),

@@ -63,7 +63,7 @@ def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
     papers = []
     names = sorted({name.split("/")[0] for name in plan.all_tables}, key=lambda name: (name == OWN, name))
     tables: dict[str, list[Table]] = {paper: [] for paper in names}
-    for name in plan.config["tables"]:
+    for name in config["tables"]:
         paper, table = name.split("/")
         tables[paper].append(load_table(references / paper / "paper.yaml", references / paper / f"{table}.csv"))
     addresses = {
@@ -183,25 +183,21 @@ def _claim(
         of, _, where = place.partition(": ")
         return where, cells.get(place) or figures.get(of, "")
 
-    mine = [comparison for comparison in comparisons if comparison.id == finding.id]
-    linked_ones = [(one, [linked(place) for place in json.loads(one.cells)]) for one in mine]
-    return {"finding": finding, "comparisons": linked_ones}
+    mine = [(one, list(map(linked, json.loads(one.cells)))) for one in comparisons if one.id == finding.id]
+    return {"finding": finding, "comparisons": mine}
 
 
 def _systems(
     lines: Sequence[Line], config: Mapping[str, Any], setting: Setting
 ) -> tuple[list[str], list[tuple[str, str, str, str]]]:
     """What a paper's measured cells come from: encoders, and (encoder, recipe, training data set, size); BM25 has neither."""
-    encoders: dict[str, None] = {}
     families: dict[tuple[str, str, str, str], None] = {}
     for line in lines:
-        if line.status not in MEASURED or not line.system or line.system == STATISTICS:
-            continue
-        encoder, recipe, size = paths.parse_system(line.system)
-        if encoder not in config["encoders"] or recipe not in config["recipes"]:
-            continue
-        encoders[encoder] = None
-        families[encoder, recipe, setting.trained_on.get(line.dataset, line.dataset), size] = None
+        if line.status in MEASURED and line.system not in ("", STATISTICS):
+            encoder, recipe, size = paths.parse_system(line.system)
+            if encoder in config["encoders"] and recipe in config["recipes"]:
+                families[encoder, recipe, setting.trained_on.get(line.dataset, line.dataset), size] = None
+    encoders = [encoder for encoder, *_ in families]
     starts = [config["encoders"][encoder].get("start") for encoder in encoders]
     return list(dict.fromkeys([*(s for s in starts if s in config["encoders"]), *encoders])), list(families)
 
@@ -210,8 +206,8 @@ def _pretraining_curves(root: Path, paper: str, encoders: Sequence[str], seeds: 
     panels = []
     for encoder in encoders:
         files = [(seed, Path(paths.encoder_dir(str(root), encoder, seed), "curve.csv")) for seed in seeds[:SEEDS_SHOWN]]
-        curves = [read_curve(path, f"seed {seed}", look_of(encoder)) for seed, path in files if path.is_file()]
-        panels.append((encoder, [curve for curve in curves if curve]))
+        curves = (read_curve(path, f"seed {seed}", look_of(encoder)) for seed, path in files)
+        panels.append((encoder, list(filter(None, curves))))
     return _picture(panels, f"{paper}-pretraining", "Loss of every encoder's pre-training over steps")
 
 
@@ -221,13 +217,12 @@ def _finetuning_curves(root: Path, paper: str, families: Sequence[tuple[str, str
     for encoder, recipe, dataset, size in families:
         system = f"{encoder}.{recipe}-{size}"
         path = Path(paths.retriever_dir(str(root), system, dataset, setting.seeds[0]), "curve.csv")
-        curve = read_curve(path, encoder, look_of(recipe, encoder)) if path.is_file() else None
-        if curve:
+        if curve := read_curve(path, encoder, look_of(recipe, encoder)):
             panels.setdefault(f"{recipe}, {dataset}", {}).setdefault(size, []).append(curve)
     chosen = []
     for title, by_size in panels.items():
-        size = max(by_size, key=lambda size: len(by_size[size]))
-        chosen.append((f"{title}, {size}", by_size[size]))
+        size, curves = max(by_size.items(), key=lambda item: len(item[1]))
+        chosen.append((f"{title}, {size}", curves))
     return _picture(chosen, f"{paper}-finetuning", "Loss of fine-tuning over steps, by recipe and data set")
 
 
@@ -238,19 +233,16 @@ def _picture(panels: Sequence[tuple[str, Sequence[Curve]]], name: str, label: st
 
 def _made(manifests: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """What the tables were made with, each distinct value once."""
-
-    def distinct(texts: Sequence[str]) -> str:
-        return "; ".join(dict.fromkeys(text for text in texts if text))
-
-    def hardware(of: Mapping[str, Any]) -> str:
-        gpus = f", {', '.join(of['gpus'])}" if of["gpus"] else ", no GPU"
-        return f"{of['cpu']}, {of['cores']} cores, {of['memory_gb']:g} GB{gpus}"
-
-    git = [f"{m['git']['commit'] or 'none'}{' with changes' if m['git']['dirty'] else ''}" for m in manifests]
-    return [
-        ("Commit", distinct(git)),
-        ("Configuration", distinct([m["config_hash"] for m in manifests])),
-        ("Environment (SHA-256 of the lock file)", distinct([m["lock_sha256"] or "" for m in manifests])),
-        ("Machine", distinct([hardware(m["hardware"]) for m in manifests])),
-        ("Software", distinct([", ".join(f"{k} {v}" for k, v in m["versions"].items() if v) for m in manifests])),
-    ]
+    made: dict[str, dict[str, None]] = {}
+    for manifest in manifests:
+        git, machine = manifest["git"], manifest["hardware"]
+        gpus = ", ".join(machine["gpus"]) or "no GPU"
+        for term, text in (
+            ("Commit", f"{git['commit'] or 'none'}{' with changes' if git['dirty'] else ''}"),
+            ("Configuration", manifest["config_hash"]),
+            ("Environment (SHA-256 of the lock file)", manifest["lock_sha256"] or ""),
+            ("Machine", f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']:g} GB, {gpus}"),
+            ("Software", ", ".join(f"{name} {version}" for name, version in manifest["versions"].items() if version)),
+        ):
+            made.setdefault(term, {})[text] = None
+    return [(term, "; ".join(filter(None, texts))) for term, texts in made.items()]

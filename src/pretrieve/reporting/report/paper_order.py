@@ -12,21 +12,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.tables import ROW_SEPARATOR
-from pretrieve.reporting.claims.claims import Claim, Margin, Place
+from pretrieve.reporting.claims.claims import Place
 from pretrieve.reporting.claims.measured import Measurements, Value
 from pretrieve.reporting.claims.outcomes import LEVEL, Outcome, compared, spearman
 from pretrieve.reporting.report.league import ANY_DIFFERENCE, Kept, two_digits
 from pretrieve.reporting.tables.filling import Line, is_scored
 from pretrieve.reporting.tables.results import LOWER_IS_BETTER
+from pretrieve.reporting.tables.rows import text_tuple
 
 #: Fewer rows have no order to speak of.
 LEAST = 3
@@ -34,7 +33,14 @@ LEAST = 3
 ORDERS = 10_000
 
 
-class Rank(NamedTuple):
+class Rank(
+    text_tuple(
+        "Rank",
+        "paper table column size row published measured rank_published rank_here rho low high p pairs flips "
+        "flips_shown guessed flipped",
+        later="metric",
+    )
+):
     """One line of ``order.csv``: a row of a table in one column, every field as text.
 
     ``rank_published`` and ``rank_here`` count from 1, the best; equal values share the mean of their ranks. Of the whole column:
@@ -42,26 +48,6 @@ class Rank(NamedTuple):
     rows, ``flips_shown`` of them beyond chance, ``guessed`` rows at the level of guessing. ``flipped``: the rows that this one
     has changed places with, those beyond chance with a ``*`` after the name, separated by ``; ``.
     """
-
-    paper: str
-    table: str
-    column: str
-    size: str
-    row: str
-    published: str
-    measured: str
-    rank_published: str
-    rank_here: str
-    rho: str
-    low: str
-    high: str
-    p: str
-    pairs: str
-    flips: str
-    flips_shown: str
-    guessed: str
-    flipped: str
-    metric: str = ""
 
 
 def orders(tables: Mapping[str, Sequence[Line]], measurements: Kept) -> list[Rank]:
@@ -91,9 +77,7 @@ def _column(name: str, size: str, values: Mapping[Line, Value], measurements: Me
     sign = -1 if lines[0].metric in LOWER_IS_BETTER else 1
     printed = [sign * float(line.published_value) for line in lines]
     here = [sign * float(value.number) for value in found]
-    claim = Claim(
-        *([""] * 6), Margin(Decimal()), "correlation", (), against=tuple(float(line.published_value) for line in lines)
-    )
+    claim = replace(ANY_DIFFERENCE, type="correlation", against=tuple(float(line.published_value) for line in lines))
     outcome = compared(Outcome((), tuple(found)), claim, measurements)
     if len(set(here)) == 1:  # equal values have no order
         outcome = replace(outcome, effect=None, low=None, high=None)
@@ -187,21 +171,9 @@ def columns_of(ranks: Sequence[Rank]) -> list[OrderColumn]:
             (i, right.index(rank), "shown" if "*" in rank.flipped else "flip" * bool(rank.flipped))
             for i, rank in enumerate(left)
         ]
-        parts = [rank.row.split(ROW_SEPARATOR) for rank in left]
-        common = set.intersection(*map(set, parts))
-        names = {
-            rank.row: ", ".join(part for part in mine if part not in common) or ", ".join(mine)
-            for rank, mine in zip(left, parts, strict=True)
-        }
-        columns.append(
-            OrderColumn(
-                paper,
-                table,
-                ", ".join([column, *told]),
-                left,
-                right,
-                lines,
-                names,
-            )
-        )
+        parts = {rank.row: rank.row.split(ROW_SEPARATOR) for rank in left}
+        common = set.intersection(*map(set, parts.values()))
+        distinct = {row: ", ".join(part for part in own if part not in common) for row, own in parts.items()}
+        names = {row: short or ", ".join(parts[row]) for row, short in distinct.items()}
+        columns.append(OrderColumn(paper, table, ", ".join([column, *told]), left, right, lines, names))
     return columns

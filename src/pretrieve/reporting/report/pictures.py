@@ -45,17 +45,16 @@ class Curve:
 
 
 def read_curve(path: Path, label: str, look: Look) -> Curve | None:
-    """The loss of a ``curve.csv``; None where nothing was trained. Raises DataError for another form."""
+    """The loss of a ``curve.csv``; None where nothing was trained or there is no file. Raises DataError for another form."""
+    if not path.is_file():
+        return None
     with open(path, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    if not rows:
-        return None
     try:
-        steps = np.array([float(row["step"]) for row in rows])
-        losses = np.array([float(row["loss"]) for row in rows])
+        steps, losses = (np.array([float(row[key]) for row in rows]) for key in ("step", "loss"))
     except (KeyError, TypeError, ValueError):
         raise DataError(f"{path}: expected the columns step and loss with numbers; found {list(rows[0])}.") from None
-    return Curve(label, steps, losses, look)
+    return Curve(label, steps, losses, look) if rows else None
 
 
 def smoothed(curve: Curve, points: int = POINTS) -> Curve:

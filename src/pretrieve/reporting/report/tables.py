@@ -15,33 +15,8 @@ from pretrieve.reporting.tables.results import Setting
 
 #: Fields of a line that the details of a cell show, beside what is in its place already.
 DETAILS = (
-    "system",
-    "dataset",
-    "role",
-    "metric",
-    "unit",
-    "published",
-    "measured",
-    "sd",
-    "n_seeds",
-    "delta",
-    "tolerance",
-    "status",
-    "p_value",
-    "p_holm",
-    "baseline",
-    "effect",
-    "bm25_effect",
-    "bm25_p_holm",
-    "chance",
-    "beyond_chance",
-    "train_examples",
-    "queries",
-    "candidates",
-    "wall_s",
-    "gpu_h",
-    "peak_gb",
-    "note",
+    "system dataset role metric unit published measured sd n_seeds delta tolerance status p_value p_holm baseline effect "
+    "bm25_effect bm25_p_holm chance beyond_chance train_examples queries candidates wall_s gpu_h peak_gb note"
 )
 
 
@@ -63,14 +38,14 @@ def view_table(table: Table, lines: Sequence[Line], setting: Setting, manifest: 
     :func:`pretrieve.reporting.tables.manifest.make_manifest` wrote it."""
     page = make_page(table, lines, setting)
     at = {(line.row, line.column): line for line in lines}
-    anchors = cell_anchors(table)
-    commands = manifest["commands"]["rows"]
+    base, anchors = anchor_of(table.paper, table.name), cell_anchors(table)
+    commands = manifest["commands"]["rows"]  # of a row what builds it; quoted rows have none
     aside = [is_aside(row, page) for row in page.rows]
-    nothing = not any(line.status in MEASURED for line in lines)
+    measured = {line.status for line in lines}.intersection(MEASURED)
     rows, before = [], [""] * len(table.row_columns)
     for i in sorted(range(len(page.rows)), key=aside.__getitem__):
         name, row = table.rows[i], page.rows[i]
-        published = aside[i] or nothing
+        published = aside[i] or not measured
         cells = [
             shown and {"anchor": anchors[name, column], "shown": shown, "order": _order(at[name, column], published)}
             for column, shown in zip(table.columns, row.cells, strict=True)
@@ -79,22 +54,20 @@ def view_table(table: Table, lines: Sequence[Line], setting: Setting, manifest: 
             before = [""] * len(table.row_columns)
         again = [head == above for head, above in zip(row.heads, before, strict=True)]
         again = [all(again[: j + 1]) and j < len(again) - 1 for j in range(len(again))]
-        anchor = f"{anchor_of(table.paper, table.name)}-r{i + 1}"
         rows.append(
             {
-                "anchor": anchor,
+                "anchor": f"{base}-r{i + 1}",
                 "heads": row.heads,
                 "again": again,  # which heads repeat those of the row above
                 "cells": cells,
                 "wall": row.wall,
-                "command": commands.get(name, ""),  # builds what the row measures, '' for quoted rows
+                "command": commands.get(name, ""),
                 "aside": aside[i],
             }
         )
         before = row.heads
-    measured = {line.status for line in lines}.intersection(MEASURED)
     return {
-        "anchor": anchor_of(table.paper, table.name),
+        "anchor": base,
         "page": page,
         "head": head_rows(page.columns, page.column_group),
         "rows": rows,
@@ -127,11 +100,9 @@ def _order(line: Line, published: bool) -> str:
 def _details(line: Line | None) -> dict[str, str] | None:
     if line is None:
         return None
-    facts = {name: value for name in DETAILS if (value := getattr(line, name))}
-    for name, low, high in (
-        ("effect", line.effect_low, line.effect_high),
-        ("bm25_effect", line.bm25_low, line.bm25_high),
-    ):
-        if low:
-            facts[name] += f" [{low}, {high}]"
+    facts = {name: value for name in DETAILS.split() if (value := getattr(line, name))}
+    if line.effect_low:
+        facts["effect"] += f" [{line.effect_low}, {line.effect_high}]"
+    if line.bm25_low:
+        facts["bm25_effect"] += f" [{line.bm25_low}, {line.bm25_high}]"
     return facts | ({"interval": interval_of(line)} if line.low else {})

@@ -107,9 +107,8 @@ def format_report(stages: list[Stage], elapsed: float | None = None, startup: tu
 
     ``elapsed``: wall seconds from the first job to the last; ``startup``: what :func:`startup_seconds` gives.
     """
-    wall, cpu = (sum(getattr(stage, name) for stage in stages) for name in ("wall_s", "cpu_s"))
-    most = max(stage.peak_gb for stage in stages)
-    total = Stage("total", sum(stage.jobs for stage in stages), wall, cpu, most)
+    jobs, wall, cpu = (sum(getattr(stage, name) for stage in stages) for name in ("jobs", "wall_s", "cpu_s"))
+    total = Stage("total", jobs, wall, cpu, max(stage.peak_gb for stage in stages))
     rows = [("stage", "jobs", "wall s", "cpu s", "cpu/wall", "peak GB", "share")]
     rows += [_row(stage, wall) for stage in (*stages, total)]
     head, *body, last = text_table(rows)
@@ -121,11 +120,8 @@ def format_report(stages: list[Stage], elapsed: float | None = None, startup: tu
     if startup is not None:
         seconds, started = startup
         share = f" = {seconds / wall:.1%} of all job seconds" if wall else ""
-        text.append(
-            f"starting up {seconds:,.1f} s in {started} jobs{share}"
-            if started
-            else "no log says how long its program took to start"
-        )
+        said = f"starting up {seconds:,.1f} s in {started} jobs{share}"
+        text.append(said if started else "no log says how long its program took to start")
     if cpu:
         text.append("cpu seconds are those of Snakemake's last look at a job; cost.json has all of them")
     if unsampled := sum(stage.unsampled for stage in stages):

@@ -77,8 +77,7 @@ class CaseStudies:
         return self.ranks[system][self.queries[case]]
 
     def text(self, metric: str, system: str, case: int) -> str:
-        """What a case shows; ``metric`` one of :data:`pretrieve.references.cases.CASE_TEXTS`. '' where there is nothing: a
-        document without a title, a ranking without a document."""
+        """What a case shows; ``metric`` one of :data:`~pretrieve.references.cases.CASE_TEXTS`. '' where there is nothing."""
         query = self.queries[case]
         if metric == "query":
             return self._query_texts[query]
@@ -122,18 +121,13 @@ class CaseStudies:
 
 
 def _rows(path: Path, key: str, wanted: Collection[str], columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """``columns`` of the rows whose ``key`` is wanted, read in blocks: a collection of millions is never held."""
+    """``columns`` of the rows whose ``key`` is wanted; of a collection of millions the others are never held."""
     import pyarrow as pa  # here, for a table without cases needs neither
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    found: dict[str, tuple[str, ...]] = {}
     try:
-        file = pq.ParquetFile(path, pre_buffer=False)
-        for batch in file.iter_batches(columns=[key, *columns], use_threads=False):
-            some = batch.filter(pc.is_in(batch.column(key), value_set=pa.array(sorted(wanted), pa.string())))
-            for row in some.to_pylist():
-                found[row[key]] = tuple(row[name] for name in columns)
+        rows = pq.read_table(path, columns=[key, *columns], filters=[(key, "in", sorted(wanted))], pre_buffer=False)
+        found = {row[key]: tuple(row[name] for name in columns) for row in rows.to_pylist()}
     except (OSError, KeyError, pa.ArrowInvalid) as error:
         raise DataError(f"{path}: not readable: {error}. Delete it and run snakemake again.") from None
     if missing := sorted(set(wanted) - found.keys()):

@@ -47,14 +47,11 @@ def against_baseline(table: Table, cell: Cell, setting: Setting, files: ResultFi
 
 def against_bm25(table: Table, cell: Cell, setting: Setting, files: ResultFiles) -> Comparison:
     """The one with BM25's row: that of the cell's training-set size, or the only one, if it has the same test queries."""
-    if not cell.system or cell.is_statistic or cell.is_text or cell.is_case:
-        return Comparison()
-    own = parse_system(cell.system)
     rows = [c for c in table.cells if c.system.startswith("bm25.") and c.dataset == cell.dataset]
-    found = [c for c in rows if parse_system(c.system).size == own.size] or (
-        rows if len({c.system for c in rows}) == 1 else []
-    )
-    if own.encoder == "bm25" or not found:
+    found = [c for c in rows if parse_system(c.system).size == parse_system(cell.system).size]
+    if not found and len({c.system for c in rows}) == 1:
+        found = rows
+    if cell.system.startswith("bm25.") or not found:
         return Comparison()
     return _compare(table, cell, found[0], setting, files)
 
@@ -76,7 +73,7 @@ def _compare(table: Table, cell: Cell, other: Cell, setting: Setting, files: Res
             "expected equal test queries. Evaluate both again."
         )
     ids = sorted(a)
-    p, *bounds = paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS, seed=0)
+    p, *bounds = paired_randomisation_test([a[i] for i in ids], [b[i] for i in ids], rounds=ROUNDS)
     first, second = (fmean(files.number(path, "metrics", cell.metric) for path in paths) for paths in (ours, theirs))
     # Of several data sets the mean has weights that their queries have not.
     known = math.isfinite(bounds[0]) and abs(fmean(a[i] - b[i] for i in ids) - (first - second)) <= 1e-9

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import Any, NamedTuple
+from typing import Any
 
 from pretrieve.base.errors import DataError
 from pretrieve.evaluation.significance import holm
@@ -16,7 +16,7 @@ from pretrieve.references.tables import ROW_SEPARATOR, STATISTICS, TEXT, UNITS, 
 from pretrieve.reporting.tables.case_studies import CaseStudies
 from pretrieve.reporting.tables.comparisons import against_baseline, against_bm25, per_query_mean, query_interval
 from pretrieve.reporting.tables.results import Cost, ResultFiles, Setting, negatives_note, training_examples
-from pretrieve.reporting.tables.rows import read_rows, write_rows
+from pretrieve.reporting.tables.rows import read_rows, text_tuple, write_rows
 
 #: Words for a cell with a measured value. ``unpublished`` is a value at paper scale with nothing to compare it with.
 MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
@@ -24,7 +24,15 @@ MEASURED = ("match", "close", "higher", "lower", "scale-differs", "unpublished")
 UNMEASURED = ("quoted", "not-run", "failed")
 
 
-class Line(NamedTuple):
+class Line(
+    text_tuple(
+        "Line",
+        "paper table row column system dataset metric published measured sd n_seeds delta tolerance status p_value "
+        "queries wall_s gpu_h peak_gb note role unit marker candidates p_holm",
+        later="baseline effect chance beyond_chance train_examples low high published_value published_unit bm25_effect "
+        "bm25_p bm25_p_holm effect_low effect_high bm25_low bm25_high seed_values",
+    )
+):
     """One line of a table's CSV, every field as text; empty where there is nothing to say.
 
     ``published``, ``measured``, ``sd``, ``delta`` and ``tolerance`` are in ``unit``; ``dataset`` is the data set that
@@ -38,49 +46,6 @@ class Line(NamedTuple):
     ``seed_values``: of several seeds, the value of each, in their order.
     """
 
-    paper: str
-    table: str
-    row: str
-    column: str
-    system: str
-    dataset: str
-    metric: str
-    published: str
-    measured: str
-    sd: str
-    n_seeds: str
-    delta: str
-    tolerance: str
-    status: str
-    p_value: str
-    queries: str
-    wall_s: str
-    gpu_h: str
-    peak_gb: str
-    note: str
-    role: str
-    unit: str
-    marker: str
-    candidates: str
-    p_holm: str
-    baseline: str = ""
-    effect: str = ""
-    chance: str = ""
-    beyond_chance: str = ""
-    train_examples: str = ""
-    low: str = ""
-    high: str = ""
-    published_value: str = ""
-    published_unit: str = ""
-    bm25_effect: str = ""
-    bm25_p: str = ""
-    bm25_p_holm: str = ""
-    effect_low: str = ""
-    effect_high: str = ""
-    bm25_low: str = ""
-    bm25_high: str = ""
-    seed_values: str = ""
-
 
 def fill_table(table: Table, setting: Setting) -> list[Line]:
     """Measure every cell of ``table`` from the files under ``setting.root``.
@@ -91,8 +56,10 @@ def fill_table(table: Table, setting: Setting) -> list[Line]:
 
     Raises DataError when a file that exists is damaged, lacks a key, or two runs to be compared have different queries.
     """
-    files = ResultFiles()
-    cases = _case_studies(table, setting, files)
+    files, cases = ResultFiles(), None
+    shown = next((cell for cell in table.cells if cell.is_case and setting.files_of(table, cell)), None)
+    if shown:
+        cases = CaseStudies(setting.root, setting.roles[shown.dataset], setting.case_seeds(table), files)
     lines = [_fill(table, cell, setting, files, cases) for cell in table.cells]
     for p, p_holm in (("p_value", "p_holm"), ("bm25_p", "bm25_p_holm")):
         tests = tests_of(lines, p)
@@ -112,16 +79,8 @@ def _test(line: Line) -> tuple[str, str, str]:
     return line.system, line.dataset, line.metric
 
 
-def _case_studies(table: Table, setting: Setting, files: ResultFiles) -> CaseStudies | None:
-    """Of a table of cases; None of any other, and where this scale does not measure it."""
-    cell = next((cell for cell in table.cells if cell.is_case and setting.files_of(table, cell)), None)
-    if cell is None:
-        return None
-    return CaseStudies(setting.root, setting.roles[cell.dataset], setting.case_seeds(table), files)
-
-
 def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases: CaseStudies | None) -> Line:
-    tolerance = table.tolerance_of(cell)
+    tolerance, value = table.tolerance_of(cell), cell.published_value
     line = Line(**dict.fromkeys(Line._fields, ""))._replace(
         paper=table.paper,
         table=table.name,
@@ -136,8 +95,8 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
         role=cell.dataset,
         unit=cell.unit,
         marker=cell.marker,
-        published_value="" if cell.published_value is None else f"{cell.published_value:.10g}",
-        published_unit="" if cell.published_value is None else cell.unit,
+        published_value="" if value is None else f"{value:.10g}",
+        published_unit="" if value is None else cell.unit,
     )
     if not cell.system:
         return line._replace(status="quoted")
@@ -149,14 +108,14 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
 
     if cell.is_case:
         return _fill_case(line, table, cell, setting, files, cases)
-    if cell.is_statistic and (absent := _absent_part(cell, paths, files)):
-        return line._replace(status="not-run", note=_join(cell.note, f"the data set has no {absent}"))
+    part = cell.metric.partition(".")[0]
+    if cell.is_statistic and any(files.read(path).get(part) == {} for path in paths):
+        return line._replace(status="not-run", note=_join(cell.note, f"the data set has no {part}"))
     values = values_of(cell, paths, files)
     digits = UNITS[cell.unit]
     # The rounded value is the one judged, so that the arithmetic of a line holds for its reader.
     measured = round(fmean(values), digits)
-    published = cell.published_value
-    delta = None if published is None else round(measured - published, digits)
+    delta = None if value is None else round(measured - value, digits)
     line = line._replace(
         measured=f"{measured:.{digits}f}",
         sd=f"{stdev(values):.{digits}f}" if len(values) > 1 else "",
@@ -191,10 +150,9 @@ def _fill(table: Table, cell: Cell, setting: Setting, files: ResultFiles, cases:
         line = line._replace(low=f"{max(low, 0):.{digits}f}", high=f"{min(high, factor):.{digits}f}")
     trained_on = setting.trained_on.get(line.dataset, line.dataset)
     examples = training_examples(setting.root, trained_on, cell.system)
-    few = (
-        "" if examples is None else negatives_note(setting.root, trained_on, cell.system, setting.seeds_of(cell), files)
-    )
-    line = line._replace(train_examples="" if examples is None else str(examples), note=_join(line.note, few))
+    if examples is not None:
+        few = negatives_note(setting.root, trained_on, cell.system, setting.seeds_of(cell), files)
+        line = line._replace(train_examples=str(examples), note=_join(line.note, few))
     return _with_context(line, cell, paths, setting, files)
 
 
@@ -257,12 +215,6 @@ def judge(delta: float | None, tolerance: float | None, scale: str) -> str:
     return "higher" if delta > 0 else "lower"
 
 
-def _absent_part(cell: Cell, paths: Sequence[str], files: ResultFiles) -> str:
-    """The part of a data set that a statistic counts, where that data set has none of it: its counts are empty."""
-    part = cell.metric.partition(".")[0]
-    return part if any(files.read(path).get(part) == {} for path in paths) else ""
-
-
 def values_of(cell: Cell, paths: Sequence[str], files: ResultFiles) -> list[float]:
     """The cell's value in its unit from each file."""
     keys = cell.metric.split(".") if cell.is_statistic else ["metrics", cell.metric]
@@ -308,10 +260,8 @@ def read_lines(path: Path | str) -> list[Line]:
     unknown status or is no number where it is measured."""
     lines = read_rows(path, Line, "table")
     for line in lines:
-        measured = line.status in MEASURED
-        if (not measured and line.status not in UNMEASURED) or (
-            measured and line.unit != TEXT and not _is_number(line)
-        ):
+        number = line.unit != TEXT and line.status in MEASURED
+        if line.status not in MEASURED + UNMEASURED or (number and not _is_number(line)):
             raise DataError(
                 f"{path}: row '{line.row}', column '{line.column}': status {line.status!r}, measured {line.measured!r}; expected "
                 f"one of {', '.join(UNMEASURED)}, or a number that is measured. Delete the file and make the table again."

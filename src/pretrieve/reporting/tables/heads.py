@@ -96,53 +96,48 @@ def row_heads(table: Table, lines: Sequence[Line], setting: Setting) -> list[lis
     return heads
 
 
-@dataclass(frozen=True)
-class Head:
-    """A head that covers ``span`` columns and ``depth`` rows of heads. ``column``: its column, from 0; None above several."""
-
-    text: str
-    here: str
-    span: int
-    depth: int
-    column: int | None
-
-
 @dataclass
-class _Node:
+class Head:
+    """A head that covers ``span`` columns and ``depth`` rows of heads. ``column``: its column, from 0; None above several, whose
+    heads are ``below``. ``data`` and ``size``: what was measured there, together ``here``."""
+
     text: str
     data: str = ""
     size: str = ""
     column: int | None = None
-    below: list[_Node] = field(default_factory=list)
+    below: list[Head] = field(default_factory=list)
+    depth: int = 1
 
+    @property
     def span(self) -> int:
-        return sum(node.span() for node in self.below) or 1
+        return sum(head.span for head in self.below) or 1
 
+    @property
     def height(self) -> int:
-        return 1 + max((node.height() for node in self.below), default=0)
+        return 1 + max((head.height for head in self.below), default=0)
 
-    def head(self, depth: int) -> Head:
-        here = ", ".join(part for part in (self.data and f"here {self.data}", self.size) if part)
-        return Head(self.text, here, self.span(), depth, self.column)
+    @property
+    def here(self) -> str:
+        return ", ".join(filter(None, (self.data and f"here {self.data}", self.size)))
 
 
 def head_rows(columns: Sequence[str], over: str = "") -> list[list[Head]]:
     """Rows of heads, from above. ``columns``: heads as :func:`column_heads` gives them;
     ``over``: what the paper prints above all columns."""
-    heads = [split_head(column) for column in columns]
+    names, here = zip(*map(split_head, columns), strict=True)
     leaves = []
-    for i, (parts, (_, here)) in enumerate(zip(split_names([name for name, _ in heads]), heads, strict=True)):
-        data, _, size = here.partition(_SIZE)
-        leaves.append((parts, _Node("", data.removesuffix(", "), size and _SIZE + size, i)))
-    root = _Node(over, below=_gather(leaves))
+    for i, (parts, measured) in enumerate(zip(split_names(names), here, strict=True)):
+        data, _, size = measured.partition(_SIZE)
+        leaves.append((parts, Head("", data.removesuffix(", "), size and _SIZE + size, i)))
+    root = Head(over, below=_gather(leaves))
     _raise_data(root)
-    rows: list[list[Head]] = []
-    if root.text or root.data:
-        rows.append([root.head(1)])
-    level, height = root.below, root.height() - 1
+    rows = [[root]] if root.text or root.data else []
+    level, height = root.below, root.height - 1
     while level:
-        rows.append([node.head(1 if node.below else height) for node in level])
-        level, height = [below for node in level for below in node.below], height - 1
+        rows.append(level)
+        for head in level:
+            head.depth = 1 if head.below else height
+        level, height = [below for head in level for below in head.below], height - 1
     return rows
 
 
@@ -167,24 +162,22 @@ def split_names(names: Sequence[str]) -> list[tuple[str, ...]]:
     return found
 
 
-def _gather(leaves: Sequence[tuple[tuple[str, ...], _Node]]) -> list[_Node]:
-    """Nodes for neighbours whose names (:func:`split_names`) have a first part in common."""
-    nodes = []
+def _gather(leaves: Sequence[tuple[tuple[str, ...], Head]]) -> list[Head]:
+    """Heads of neighbours whose names (:func:`split_names`) have a first part in common."""
+    heads = []
     for (first, single), group in groupby(leaves, key=lambda leaf: (leaf[0][0], len(leaf[0]) == 1)):
         if single:
-            for _, node in group:
-                node.text = first
-                nodes.append(node)
+            heads += [replace(head, text=first) for _, head in group]
         else:
-            nodes.append(_Node(first, below=_gather([(names[1:], node) for names, node in group])))
-    return nodes
+            heads.append(Head(first, below=_gather([(names[1:], head) for names, head in group])))
+    return heads
 
 
-def _raise_data(node: _Node) -> None:
-    for below in node.below:
+def _raise_data(head: Head) -> None:
+    for below in head.below:
         _raise_data(below)
-    data = {below.data for below in node.below}
+    data = {below.data for below in head.below}
     if len(data) == 1:
-        node.data = data.pop()
-        for below in node.below:
+        head.data = data.pop()
+        for below in head.below:
             below.data = ""

@@ -20,31 +20,12 @@ from pretrieve.reporting.tables.layout import Page, Row, Shown, make_page
 from pretrieve.reporting.tables.legend import NOTHING
 from pretrieve.reporting.tables.results import Setting
 
-#: What LaTeX reads as something else than itself, and the signs of a page.
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "±": r"$\pm$",
-    "†": r"$\dagger$",
-    "‡": r"$\ddagger$",
-    "–": "--",
-    "…": r"\ldots{}",
-    "✓": r"$\checkmark$",
-    "≈": r"$\approx$",
-    "↓": r"$\downarrow$",
-    "▲": r"$\blacktriangle$",
-    "▼": r"$\blacktriangledown$",
-}
+#: What LaTeX reads as something else than itself, and the signs of a page: with a backslash, as a command of text, of formulas.
+_ESCAPES = {sign: rf"\{sign}" for sign in "{}&%$#_"} | {"–": "--"}
+_TEXT = ("textbackslash", "textasciitilde", "textasciicircum", "textless", "textgreater", "ldots")
+_ESCAPES |= {sign: rf"\{name}{{}}" for sign, name in zip(r"\~^<>…", _TEXT, strict=True)}
+_MATH = ("pm", "dagger", "ddagger", "checkmark", "approx", "downarrow", "blacktriangle", "blacktriangledown")
+_ESCAPES |= {sign: rf"$\{name}$" for sign, name in zip("±†‡✓≈↓▲▼", _MATH, strict=True)}
 _TABLE = str.maketrans(_ESCAPES)
 #: Width of a column of texts, as a share of the line.
 _TEXT_WIDTH = 0.3
@@ -66,13 +47,17 @@ def to_latex(table: Table, lines: Sequence[Line], setting: Setting) -> str:
     """The fragment: the measured values, and where the paper has values a second form with these."""
     page = make_page(table, lines, setting)
     here = columns_here(table, lines, setting)
-    measured = _measured_only(page, here) or [rf"\emph{{Not measured at the {escaped(setting.scale)} scale.}}"]
+    rows = [row for row in page.rows if any(map(_is_measured, row.cells))]
+    places = [i for i in range(len(page.columns)) if any(_is_measured(row.cells[i]) for row in rows)]
+    measured = [rf"\emph{{Not measured at the {escaped(setting.scale)} scale.}}"]
+    if rows:
+        measured = _tabular(page, here, places, rows, published=False)
     parts = measured
     if any(line.published for line in lines):
         whole = _tabular(page, here, range(len(page.columns)), page.rows, published=True)
         parts = [r"\ifdefined\withpublished", *whole, r"\else", *measured, r"\fi"]
-    begin, end = [r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}\noindent"], [r"\endgroup"]
-    return "\n".join([*_comments(page), *begin, *parts, *end]) + "\n"
+    begin = r"\begingroup\footnotesize\setlength{\tabcolsep}{3pt}\noindent"
+    return "\n".join([*_comments(page), begin, *parts, r"\endgroup"]) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -90,13 +75,6 @@ def _comments(page: Page) -> list[str]:
     return [f"% {' '.join(text.split())}" for text in (*said, *_HOW) if text]
 
 
-def _measured_only(page: Page, here: Sequence[Sequence[str]]) -> list[str]:
-    """Without the rows and columns that have no measured value; [] where nothing was measured."""
-    rows = [row for row in page.rows if any(map(_is_measured, row.cells))]
-    places = [i for i in range(len(page.columns)) if any(_is_measured(row.cells[i]) for row in rows)]
-    return _tabular(page, here, places, rows, published=False) if rows else []
-
-
 def _tabular(
     page: Page, here: Sequence[Sequence[str]], places: Sequence[int], rows: Sequence[Row], published: bool
 ) -> list[str]:
@@ -109,15 +87,17 @@ def _tabular(
             body.append(r"\midrule")
         for i, row in enumerate(block):
             body += _row(row, page, places, i > 0 and len(page.row_columns) > 1, published)
-    data = [[text if text.startswith("trained") else f"here {text}" for text in here[i]] for i in places]
     heads = head_lines(
         [escaped(head) for head in page.row_columns],
         [escaped(page.names[i]) for i in places],
-        [[escaped(text) for text in own] for own in data],
+        [[escaped(text if text.startswith("trained") else f"here {text}") for text in here[i]] for i in places],
         escaped(page.column_group),
         ["Wall s"] if page.has_wall else [],
     )
-    begin = _begin(page, places)
+    texts = {i for row in page.rows for i, cell in enumerate(row.cells) if cell and cell.text}
+    wide = rf">{{\raggedright\arraybackslash}}p{{{_TEXT_WIDTH}\linewidth}}"
+    columns = "".join(wide if i in texts else "r" for i in places) + "r" * page.has_wall
+    begin = rf"\begin{{tabular}}{{{'l' * len(page.row_columns)}{columns}}}"
     return [_BOX, begin, r"\toprule", *heads, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}"]
 
 
@@ -141,8 +121,11 @@ def head_lines(
         # A group of one level does not reach across the groups of the levels above it.
         parents = above[: max(0, i - len(levels))]
         lines += _group_line(level, parents, len(left), len(right))
-    lines.append(" & ".join([*left, *(stacked(name[-1], ONE, "r") for name in names), *right]) + r" \\")
-    return lines
+    return [*lines, _line(*left, *(stacked(name[-1], ONE, "r") for name in names), *right)]
+
+
+def _line(*cells: str) -> str:
+    return " & ".join(cells) + r" \\"
 
 
 def _group_line(level: Sequence[str], parents: Sequence[Sequence[str]], left: int, right: int) -> list[str]:
@@ -157,7 +140,7 @@ def _group_line(level: Sequence[str], parents: Sequence[Sequence[str]], left: in
         else:
             cells += [""] * wide
         at += wide
-    return [" & ".join([*cells, *[""] * right]) + r" \\", " ".join(rules)]
+    return [_line(*cells, *[""] * right), " ".join(rules)]
 
 
 def stacked(text: str, width: int, align: str) -> str:
@@ -175,13 +158,6 @@ def stacked(text: str, width: int, align: str) -> str:
     return rf"\begin{{tabular}}[{where}]{{@{{}}{align}@{{}}}}{joined}\end{{tabular}}"
 
 
-def _begin(page: Page, places: Sequence[int]) -> str:
-    texts = {i for row in page.rows for i, cell in enumerate(row.cells) if cell and cell.text}
-    wide = rf">{{\raggedright\arraybackslash}}p{{{_TEXT_WIDTH}\linewidth}}"
-    columns = "".join(wide if i in texts else "r" for i in places)
-    return rf"\begin{{tabular}}{{{'l' * len(page.row_columns)}{columns}{'r' if page.has_wall else ''}}}"
-
-
 def _row(row: Row, page: Page, places: Sequence[int], repeats: bool, published: bool) -> list[str]:
     """A row as its measured values, and below them the published ones where these are shown."""
     heads = [stacked(escaped(head), ROW_HEAD, "l") for head in row.heads]
@@ -191,12 +167,10 @@ def _row(row: Row, page: Page, places: Sequence[int], repeats: bool, published: 
     wall = [escaped(row.wall)] if page.has_wall else []
     below = [_published(cell) for cell in cells] if published else []
     if any(below) and not any(map(_is_measured, cells)):
-        return [" & ".join([*heads, *below, *wall]) + r" \\"]
-    lines = [" & ".join([*heads, *map(_measured, cells), *wall]) + r" \\"]
+        return [_line(*heads, *below, *wall)]
+    lines = [_line(*heads, *map(_measured, cells), *wall)]
     if any(below):
-        lines.append(
-            " & ".join([*[""] * (len(heads) - 1), r"\quad\itshape published", *below, *[""] * len(wall)]) + r" \\"
-        )
+        lines.append(_line(*[""] * (len(heads) - 1), r"\quad\itshape published", *below, *[""] * len(wall)))
     return lines
 
 
@@ -209,7 +183,7 @@ def _measured(cell: Shown | None) -> str:
         return ""
     if not _is_measured(cell):
         return "failed" if cell.status == "failed" else escaped(NOTHING)
-    value = _broken(escaped(cell.value)) if cell.text else escaped(cell.value)
+    value = _escaped_cell(cell.value, cell)
     value = rf"\textbf{{{value}}}" if cell.best else value
     sd = rf"{{\scriptsize$\pm$\,{escaped(cell.sd)}}}" if cell.sd else ""
     if cell.guessed:
@@ -221,9 +195,10 @@ def _measured(cell: Shown | None) -> str:
 def _published(cell: Shown | None) -> str:
     if cell is None or not cell.published:
         return ""
-    return rf"\textit{{{_broken(escaped(cell.published)) if cell.text else escaped(cell.published)}}}"
+    return rf"\textit{{{_escaped_cell(cell.published, cell)}}}"
 
 
-def _broken(text: str) -> str:
-    """Escaped text that may end a line within an address."""
-    return re.sub(r"(?<=[/.?=-])(?=\S)|(?<=\\_)(?=\S)", r"\\allowbreak{}", text)
+def _escaped_cell(value: str, cell: Shown) -> str:
+    """A text may end a line within an address."""
+    text = escaped(value)
+    return re.sub(r"(?<=[/.?=-])(?=\S)|(?<=\\_)(?=\S)", r"\\allowbreak{}", text) if cell.text else text

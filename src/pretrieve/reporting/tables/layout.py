@@ -10,20 +10,10 @@ from decimal import Decimal
 from pretrieve.base.paths import parse_system
 from pretrieve.references.figures import OWN
 from pretrieve.references.tables import STATISTICS, TEXT, Table, role_in_words, titled
+from pretrieve.reporting.tables import legend
 from pretrieve.reporting.tables.filling import MEASURED, Line, is_scored
 from pretrieve.reporting.tables.heads import column_heads, row_heads
-from pretrieve.reporting.tables.legend import (
-    MARKS,
-    NOTHING,
-    SIGNS,
-    STEPS,
-    WORSE,
-    is_guessed,
-    legend_of,
-    prints_nothing,
-    provenance_of,
-    role_of,
-)
+from pretrieve.reporting.tables.legend import is_guessed
 from pretrieve.reporting.tables.results import Setting
 
 
@@ -86,16 +76,17 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
     """Arrange ``lines`` (one per cell, as :func:`~pretrieve.reporting.tables.filling.fill_table` gives them)."""
     name = re.sub(r"(?<=[a-z])(?=\d)", " ", table.name.replace("_", " "))
     measured = [line for line in lines if line.status in MEASURED]
-    here = (
-        setting.in_place_of(line.role for line in measured),
-        setting.bodies_in_place(line.system for line in measured),
-    )
+    here = [setting.in_place_of(line.role for line in measured)]
+    here.append(setting.bodies_in_place(line.system for line in measured))
+    roles = (role for role in dict.fromkeys(line.role for line in measured) if role in setting.stand_ins)
+    data = (f"{legend.role_of(role, measured, setting)}, in place of {role_in_words(role)}" for role in roles)
+    measured_on = "; ".join(data)
     return Page(
         heading=name[0].upper() + name[1:],
         title=table.title,
         source=table.source,
         caption=titled(table.caption, "; ".join(filter(None, here)), table.paper == OWN),
-        measured_on=_measured_on(measured, setting),
+        measured_on=measured_on and f"Measured here: {measured_on}.",
         warning=_warning(measured, any(line.published for line in lines), setting.scale),
         row_columns=table.row_columns,
         column_group=table.column_group,
@@ -104,8 +95,8 @@ def make_page(table: Table, lines: Sequence[Line], setting: Setting) -> Page:
         has_wall=any(line.wall_s for line in lines),
         rows=_rows(table, lines, setting),
         notes=table.notes,
-        legend=legend_of(table, lines),
-        provenance=provenance_of(table, lines, setting),
+        legend=legend.legend_of(table, lines),
+        provenance=legend.provenance_of(table, lines, setting),
         command=setting.command(f"{setting.root}/tables/{table.paper}/{table.name}.csv"),
     )
 
@@ -115,38 +106,26 @@ def _warning(measured: Sequence[Line], published: bool, scale: str) -> str:
         return ""
     if all(line.system == STATISTICS for line in measured):
         return f"Counted on the data of the {scale} scale, not on the paper's; no cell claims a match."
-    warning = f"Measured at the {scale} scale: less data, smaller models and shorter training than at paper scale"
-    if published:
-        return f"{warning}. Compare rows with each other, not with the published values; no cell claims a match."
-    return f"{warning}. Compare rows with each other."
-
-
-def _measured_on(measured: Sequence[Line], setting: Setting) -> str:
-    """What was measured in place of the paper's data, with its numbers; '' where that is the paper's."""
-    found = [
-        f"{role_of(role, measured, setting)}, in place of {role_in_words(role)}"
-        for role in dict.fromkeys(line.role for line in measured)
-        if role in setting.stand_ins
-    ]
-    return f"Measured here: {'; '.join(found)}." if found else ""
+    compare = "Compare rows with each other"
+    compare += ", not with the published values; no cell claims a match." if published else "."
+    return (
+        f"Measured at the {scale} scale: less data, smaller models and shorter training than at paper scale. {compare}"
+    )
 
 
 def _rows(table: Table, lines: Sequence[Line], setting: Setting) -> list[Row]:
     at = {(line.row, line.column): line for line in lines}
-    best = _best(lines)
+    best: dict[tuple[str, str, str], float] = {}
+    for line in lines:
+        if is_scored(line) and not is_guessed(line):
+            best[_comparable(line)] = max(best.get(_comparable(line), float("-inf")), float(line.measured))
     heads = row_heads(table, lines, setting)
     rows = []
     for i, name in enumerate(table.rows):
         found = [at.get((name, column)) for column in table.columns]
         walls = sorted({round(float(line.wall_s)) for line in found if line and line.wall_s})
-        rows.append(
-            Row(
-                heads=heads[i],
-                spans=head_spans(heads, i),
-                cells=[line and _shown(line, best) for line in found],
-                wall="–".join(f"{wall:,}" for wall in dict.fromkeys((walls[0], walls[-1]))) if walls else "",
-            )
-        )
+        wall = "–".join(f"{wall:,}" for wall in dict.fromkeys((walls[0], walls[-1]))) if walls else ""
+        rows.append(Row(heads[i], head_spans(heads, i), [line and _shown(line, best) for line in found], wall))
     return rows
 
 
@@ -167,25 +146,16 @@ def _comparable(line: Line) -> tuple[str, str, str]:
     return parse_system(line.system).size, line.dataset, line.metric
 
 
-def _best(lines: Sequence[Line]) -> dict[tuple[str, str, str], float]:
-    best: dict[tuple[str, str, str], float] = {}
-    for line in lines:
-        if is_scored(line) and not is_guessed(line):
-            key = _comparable(line)
-            best[key] = max(best.get(key, float("-inf")), float(line.measured))
-    return best
-
-
 def _mark(line: Line) -> str:
     """Sign of a difference from the baseline; none at chance. An arrow says that the row is the worse one."""
-    mark = next((mark for level, mark in MARKS if line.p_holm and float(line.p_holm) < level), "")
-    return "" if not mark or is_guessed(line) else mark + (WORSE if line.effect.startswith("-") else "")
+    mark = next((mark for level, mark in legend.MARKS if line.p_holm and float(line.p_holm) < level), "")
+    return "" if not mark or is_guessed(line) else mark + (legend.WORSE if line.effect.startswith("-") else "")
 
 
 def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
     is_number = line.measured and line.unit != TEXT
     measured = f"{Decimal(line.measured):,f}" if is_number else line.measured
-    value = measured or (NOTHING if prints_nothing(line) else line.status)
+    value = measured or (legend.NOTHING if legend.prints_nothing(line) else line.status)
     facts = [
         ("system", line.system if line.measured and line.system != STATISTICS else ""),
         ("difference", line.delta and f"{float(line.delta):+,.{len(line.delta.partition('.')[2])}f}"),
@@ -206,7 +176,7 @@ def _shown(line: Line, best: dict[tuple[str, str, str], float]) -> Shown:
         sd=line.sd,
         published=line.published and line.published + line.marker,
         mark=_mark(line),
-        sign=SIGNS.get(line.status, ""),
+        sign=legend.SIGNS.get(line.status, ""),
         status=line.status,
         best=is_scored(line) and not is_guessed(line) and float(line.measured) == best[_comparable(line)],
         details="; ".join(f"{name} {text}" for name, text in facts if text),
@@ -223,16 +193,13 @@ def interval_of(line: Line) -> str:
 
 
 def shade_of(line: Line) -> str:
-    """``above-1`` … ``above-3`` or ``below-1`` … ``below-3``: the difference to the baseline in steps of :data:`STEPS`.
-
-    A shade has this one meaning: the difference by its own uncertainty over paired queries. Whether chance explains the largest
-    of a table's differences is another question: the marks are corrected for all tests of the table.
-
-    '' where the interval has 0 in it, at chance, and for a difference without an interval.
+    """``above-1`` … ``above-3`` or ``below-1`` … ``below-3``: the difference to the baseline by its own uncertainty over paired
+    queries, in steps of :data:`~pretrieve.reporting.tables.legend.STEPS`. It is not corrected for all tests of the table, as the
+    marks are. '' where the interval has 0 in it, at chance, and for a difference without an interval.
     """
     if not line.effect_low or is_guessed(line):
         return ""
     effect = float(line.effect)
     half = abs(effect - float(line.effect_low if effect > 0 else line.effect_high))  # on the side of 0
-    level = sum(abs(effect) > step * half for step in STEPS) if half else 0
+    level = sum(abs(effect) > step * half for step in legend.STEPS) if half else 0
     return f"{'above' if effect > 0 else 'below'}-{level}" if level else ""

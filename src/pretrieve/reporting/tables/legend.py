@@ -4,7 +4,7 @@ encoders may have read of the test texts (:func:`overlaps_of`), and why cells ar
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pretrieve.base.paths import parse_system
@@ -51,8 +51,7 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
     if seeds > 1 and any(line.system.startswith("bm25.") for line in shown):
         meaning += " BM25 draws nothing at random, so it runs once."
     legend = [(form, meaning), *blank]
-    tests = len(tests_of(lines))
-    if tests:
+    if tests := len(tests_of(lines)):
         levels = ", ".join(f"{mark} p < {level}" for level, mark in reversed(MARKS))
         said = (
             f"Better than {_in_words(table.baseline)}, or with {WORSE} worse, on the same queries (two-sided paired "
@@ -62,17 +61,12 @@ def legend_of(table: Table, lines: Sequence[Line]) -> list[tuple[str, str]]:
         legend.append((levels, said))
     if any(map(is_guessed, shown)):
         legend.append((CHANCE, "No better than guessing; such a value has no mark, and is never bold."))
-    signs = {line.status for line in lines} & set(SIGNS)
-    if signs:
-        text = {
-            "match": "within the tolerance",
-            "close": "within twice the tolerance",
-            "higher": "above that",
-            "lower": "below that",
-        }
+    if signs := {line.status for line in lines} & set(SIGNS):
+        texts = ("within the tolerance", "within twice the tolerance", "above that", "below that")
+        judged = zip(SIGNS.items(), texts, strict=True)
+        sentence = ", ".join(f"{sign} {word}: {text}" for (word, sign), text in judged if word in signs)
         tolerance = f"{table.tolerance['absolute']:g}" if "absolute" in table.tolerance else ""
         tolerance = tolerance or f"{table.tolerance['relative']:.0%} of the published value"
-        sentence = ", ".join(f"{SIGNS[word]} {word}: {text[word]}" for word in SIGNS if word in signs)
         legend.append(("Against the published value", f"{sentence}. Tolerance: {tolerance}."))
     won = [line for line in shown if line.metric == RECIPROCAL_RANK and line.system == table.case_systems[0]]
     if any(float(line.measured) < 1 for line in won):
@@ -120,38 +114,27 @@ def _in_words(baseline: str) -> str:
 
 def provenance_of(table: Table, lines: Sequence[Line], setting: Setting) -> list[tuple[str, str]]:
     """(name, text): scale, data set of each role, overlap with the corpus, start, seeds, and reasons of empty cells."""
-    counts = count_statuses(lines)
     provenance = [("Scale", setting.scale)]
     roles = dict.fromkeys(line.role for line in lines if line.role)
     provenance += [(f"Role {role}", role_of(role, lines, setting)) for role in roles if role in setting.roles]
     provenance += overlap_lines(lines, setting)
     for start, encoders in setting.starts_of(line.system for line in lines if line.status in MEASURED).items():
         provenance.append(("Start", f"{', '.join(encoders)}: {start}"))
+    nothing = f"no data set at the {setting.scale} scale"
     if absent := [role for role in roles if role not in setting.roles]:
-        provenance.append((f"Role{'s' * (len(absent) > 1)} {', '.join(absent)}", _no_data_set(setting)))
+        provenance.append((f"Role{'s' * (len(absent) > 1)} {', '.join(absent)}", nothing))
     if any(line.n_seeds for line in lines):
         provenance.append(("Seeds", ", ".join(map(str, setting.seeds))))
-    provenance.append(("Cells", ", ".join(f"{n} {word}" for word, n in counts.items() if n)))
+    provenance.append(("Cells", ", ".join(f"{n} {word}" for word, n in count_statuses(lines).items() if n)))
     notes = {(cell.row, cell.column): cell.note for cell in table.cells}
-    reasons = Counter(
-        (line.status, _reason(line, notes[line.row, line.column], setting))
-        for line in lines
-        if line.status in ("not-run", "failed")
-    )
-    for (status, note), n in reasons.items():
-        provenance.append((status, f"{n} cell{'s' * (n > 1)}: {note}"))
-    return provenance
-
-
-def _no_data_set(setting: Setting) -> str:
-    return f"no data set at the {setting.scale} scale"
-
-
-def _reason(line: Line, note: str, setting: Setting) -> str:
-    """Why a cell has no value, without the reference's own note and in one wording for all roles."""
-    if line.status == "not-run" and line.role not in setting.roles:
-        return f"{_no_data_set(setting)} takes the place of the paper's"
-    return line.note.removeprefix(note).removeprefix("; ")
+    reasons = Counter[tuple[str, str]]()
+    for line in lines:
+        if line.status in ("not-run", "failed"):
+            why = line.note.removeprefix(notes[line.row, line.column]).removeprefix("; ")
+            if line.status == "not-run" and line.role not in setting.roles:  # in one wording for all roles
+                why = f"{nothing} takes the place of the paper's"
+            reasons[line.status, why] += 1
+    return provenance + [(status, f"{n} cell{'s' * (n > 1)}: {why}") for (status, why), n in reasons.items()]
 
 
 def role_of(role: str, lines: Sequence[Line], setting: Setting) -> str:
@@ -161,27 +144,22 @@ def role_of(role: str, lines: Sequence[Line], setting: Setting) -> str:
     means = len(setting.parts.get(name, ()))
     text = f"{name}, the mean of {means} data sets" if means else f"data set {name}"
     text = f"{setting.descriptions[name]} ({text})" if name in setting.descriptions else text
-    sizes = {parse_system(line.system).size: line.queries for line in of_role}
-    if sizes:
+    if sizes := {parse_system(line.system).size: line.queries for line in of_role}:
         text += ", test queries " + ", ".join(f"{int(n):,} ({size})" for size, n in sizes.items())
-    candidates = sorted({int(line.candidates) for line in of_role if line.candidates})
-    if candidates:
+    if candidates := sorted({int(line.candidates) for line in of_role if line.candidates}):
         text += f", candidates {' or '.join(f'{n:,}' for n in candidates)}"
     return text
 
 
-def scored_datasets(lines: Sequence[Line]) -> list[str]:
-    """The data sets that a table has measured scores on; counts of data need no encoder."""
-    return list(dict.fromkeys(line.dataset for line in lines if line.measured and line.system != STATISTICS))
-
-
-def overlaps_of(datasets: Iterable[str], setting: Setting) -> dict[str, dict[str, Any]]:
-    """Data set → its numbers, of those whose overlap the scale measures, in the given order; for a mean, its data sets.
+def overlaps_of(lines: Sequence[Line], setting: Setting) -> dict[str, dict[str, Any]]:
+    """Data set → its numbers, of those that a table has measured scores on (counts of data need no encoder) and whose overlap the
+    scale measures, in reading order; for a mean, its data sets.
 
     Raises DataError when a file is missing or damaged.
     """
     files = ResultFiles()
-    parts = dict.fromkeys(part for name in datasets for part in setting.parts.get(name, (name,)))
+    scored = dict.fromkeys(line.dataset for line in lines if line.measured and line.system != STATISTICS)
+    parts = dict.fromkeys(part for name in scored for part in setting.parts.get(name, (name,)))
     return {part: files.read(setting.overlaps[part]) for part in parts if part in setting.overlaps}
 
 
@@ -191,8 +169,7 @@ def overlap_lines(lines: Sequence[Line], setting: Setting) -> list[tuple[str, st
     The numbers are those of :mod:`pretrieve.corpora.contamination`, one file for each data set. All encoders of a table were
     pre-trained on the same corpus, so an overlap lifts all of them; BM25, which is not trained, it does not.
     """
-    numbers = overlaps_of(scored_datasets(lines), setting)
-    return [(f"Overlap {dataset}", overlap_sentence(one)) for dataset, one in numbers.items()]
+    return [(f"Overlap {data}", overlap_sentence(one)) for data, one in overlaps_of(lines, setting).items()]
 
 
 def overlap_sentence(numbers: dict[str, Any]) -> str:

@@ -18,19 +18,14 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line, count_statuses
-from pretrieve.reporting.tables.legend import overlaps_of, scored_datasets
+from pretrieve.reporting.tables.legend import overlaps_of
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 #: Instructions by which matrix libraries choose how they add.
 VECTOR_SETS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
 #: Package as imported → names it may be installed under, tried in order.
-_PACKAGES = {
-    "faiss": ("faiss-cpu", "faiss-gpu"),
-    "pyserini": ("pyserini",),
-    "ranx": ("ranx",),
-    "torch": ("torch",),
-    "transformers": ("transformers",),
-}
+_PACKAGES = {"faiss": ("faiss-cpu", "faiss-gpu")}
+_PACKAGES |= {name: (name,) for name in ("pyserini", "ranx", "torch", "transformers")}
 
 
 def make_manifest(
@@ -54,7 +49,7 @@ def make_manifest(
         **measured_with(setting, {cell.dataset for cell in table.cells}),
         "baseline": table.baseline,
         "cells": count_statuses(lines),
-        "overlap": overlaps_of(scored_datasets(lines), setting),
+        "overlap": overlaps_of(lines, setting),
         **made_with(config_hash, lock, sources),
         "cost": total_cost(table, setting),
         "commands": {
@@ -100,14 +95,9 @@ def row_commands(table: Table, setting: Setting) -> dict[str, str]:
 
 def total_cost(table: Table, setting: Setting) -> dict[str, Any]:
     """Wall seconds and GPU hours added up over the distinct stages of a table, and the peak memory of the largest."""
-    wanted = {
-        path
-        for cell in table.cells
-        if setting.files_of(table, cell)
-        for seed in setting.seeds_of(cell)
-        for path in setting.cost_files_of(cell, seed)
-    }
-    return cost_of(wanted)
+    cells = [cell for cell in table.cells if setting.files_of(table, cell)]
+    runs = ((cell, seed) for cell in cells for seed in setting.seeds_of(cell))
+    return cost_of({path for run in runs for path in setting.cost_files_of(*run)})
 
 
 def cost_of(wanted: Collection[str]) -> dict[str, Any]:
@@ -159,13 +149,11 @@ def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
         first = cpuinfo.read_text(encoding="utf-8").partition("\n\n")[0]
         fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
         if name := fields.get("model name"):
-            kind = ", ".join(
-                f"{word} {fields[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if key in fields
-            )
+            known = (key for key in ("cpu family", "model") if key in fields)
+            kind = ", ".join(f"{key.removeprefix('cpu ')} {fields[key]}" for key in known)
             flags = fields.get("flags", "").split()
-            return " ".join(
-                [name, *([f"({kind})"] if kind else []), *(f"+{each}" for each in VECTOR_SETS if each in flags)]
-            )
+            sets = (f"+{each}" for each in VECTOR_SETS if each in flags)
+            return " ".join([name, *([f"({kind})"] if kind else []), *sets])
     return platform.processor() or platform.machine()
 
 

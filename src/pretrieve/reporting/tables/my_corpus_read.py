@@ -131,10 +131,8 @@ class Comparison:
         return Difference(found.effect, low, high)
 
     def with_gains(self) -> Comparison:
-        gains = [None, *(self.difference(row, self.bm25) for row in self.rows[1:])]
-        return Comparison(
-            tuple(replace(row, gain=gain) for row, gain in zip(self.rows, gains, strict=True)), self.metric
-        )
+        gained = (replace(row, gain=self.difference(row, self.bm25)) for row in self.rows[1:])
+        return Comparison((self.bm25, *gained), self.metric)
 
 
 def read_rows(request: Mapping[str, Any], weights: Mapping[str, Any], speed: Mapping[str, Any]) -> Comparison:

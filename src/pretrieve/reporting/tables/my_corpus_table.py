@@ -56,23 +56,18 @@ class Answer(NamedTuple):
 def answer(found: Comparison, documents: int) -> Answer:
     """The answer of a comparison. documents: of the corpus."""
     best = best_of(_deployable(found))
-    recommended = found.queries >= FEWEST
+    n, recommended = found.queries, found.queries >= FEWEST
     use = _deployed(found, best) if recommended else found.bm25
     dense = [row for row in found.rows if row.kind in DENSE]
     behind = next((row for row in dense if row.system in (use.system, use.dense)), None)
-    if recommended:
-        sentences = (_first(found, use, best), _second(found), _third(found, use, best, documents))
-    else:
-        sentences = _too_few(found.queries)
-    return Answer(use, recommended, best, behind or best_of(dense), sentences)
-
-
-def _too_few(queries: int) -> tuple[str, str]:
-    return (
-        f"No recommendation: {counted(queries, 'test query')} {'is' if queries == 1 else 'are'} too few, for even a search that "
+    sentences = (
+        f"No recommendation: {counted(n, 'test query')} {'is' if n == 1 else 'are'} too few, for even a search that "
         f"is ahead on every one may be so by chance; judge {FEWEST} or more, {FEW} to see small differences.",
         "Until then the retriever is BM25, which costs least.",
     )
+    if recommended:
+        sentences = (_first(found, use, best), _second(found), _third(found, use, best, documents))
+    return Answer(use, recommended, best, behind or best_of(dense), sentences)
 
 
 def _deployable(found: Comparison) -> list[Row]:
@@ -278,15 +273,13 @@ def _weights_note(found: Comparison, weights: Mapping[str, Any]) -> str:
     hybrids = [row for row in found.rows if row.kind == "hybrid"]
     questions = max((weights[row.system]["questions"] for row in hybrids), default=0)
     shares = ", ".join(dict.fromkeys(f"{row.weight:g}" for row in hybrids))
+    said = f", chosen on {questions} development questions and near to even where they do not tell: {shares}."
     if questions < LEAST:
-        return (
-            f"Hybrids: weighted sums of scores; BM25's share is {shares}, for there are too few development questions to "
-            f"choose one: {questions} ({EVEN:g} in a language that the published encoder was trained in, {FOREIGN:g} in others)."
+        said = (
+            f" is {shares}, for there are too few development questions to choose one: {questions} ({EVEN:g} in a language that "
+            f"the published encoder was trained in, {FOREIGN:g} in others)."
         )
-    return (
-        f"Hybrids: weighted sums of scores; BM25's share, chosen on {questions} development questions and near to even where "
-        f"they do not tell: {shares}."
-    )
+    return f"Hybrids: weighted sums of scores; BM25's share{said}"
 
 
 def to_markdown(page: Mapping[str, Any]) -> str:

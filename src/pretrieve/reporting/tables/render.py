@@ -34,22 +34,21 @@ def fill_template(template: str, **values: Any) -> str:
 def to_markdown(table: Table, lines: Sequence[Line], setting: Setting) -> str:
     """The table as GitHub-flavoured Markdown, in the paper's layout, each value as ``measured ± sd (published)``."""
     page = make_page(table, lines, setting)
-    blocks = [f"# {page.heading}: {page.caption}", f"*{page.title}.* {page.source}"]
-    if page.measured_on:
-        blocks.append(page.measured_on)
-    if page.warning:
-        blocks.append(f"> **{page.warning}**")
-    if page.column_group:
-        blocks.append(f"Columns: {page.column_group}.")
-    blocks.append(_markdown_table(page))
     entries = [f"- {_plain(note)}" for note in page.notes]
     entries += [f"- **{term}** {sentence}" for term, sentence in page.legend]
-    if entries:
-        blocks.append("\n".join(entries))
     facts = (f"| {to_markdown_cell(name)} | {to_markdown_cell(text)} |" for name, text in page.provenance)
-    blocks.append("\n".join(["| | |", "|---|---|", *facts]))
-    blocks.append(f"Make it again:\n\n```\n{page.command}\n```")
-    return "\n\n".join(blocks) + "\n"
+    blocks = [
+        f"# {page.heading}: {page.caption}",
+        f"*{page.title}.* {page.source}",
+        page.measured_on,
+        page.warning and f"> **{page.warning}**",
+        page.column_group and f"Columns: {page.column_group}.",
+        _markdown_table(page),
+        "\n".join(entries),
+        "\n".join(["| | |", "|---|---|", *facts]),
+        f"Make it again:\n\n```\n{page.command}\n```",
+    ]
+    return "\n\n".join(filter(None, blocks)) + "\n"
 
 
 def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
@@ -57,11 +56,16 @@ def to_html(table: Table, lines: Sequence[Line], setting: Setting) -> str:
 
     Rows without a measured value come last, which the paper may have first. The CSV and the manifest lie beside the page."""
     page = make_page(table, lines, setting)
+    parts = []  # the rows with measured values and those without, each with spans of its own
+    for aside in (False, True):
+        rows = [row for row in page.rows if is_aside(row, page) == aside]
+        heads = [row.heads for row in rows]
+        parts.append([replace(row, spans=head_spans(heads, i)) for i, row in enumerate(rows)])
     return fill_template(
         "table.html.j2",
         page=page,
         head=head_rows(page.columns, page.column_group),
-        parts=_parts(page),
+        parts=parts,
         reading=explain_cells(lines, page.columns),
         name=table.name,
         url=table.url,
@@ -78,16 +82,6 @@ def is_aside(row: Row, page: Page) -> bool:
     return unmeasured(row) and not all(map(unmeasured, page.rows))
 
 
-def _parts(page: Page) -> list[list[Row]]:
-    """The rows with measured values and those without, each with spans of its own."""
-    parts = []
-    for aside in (False, True):
-        rows = [row for row in page.rows if is_aside(row, page) == aside]
-        heads = [row.heads for row in rows]
-        parts.append([replace(row, spans=head_spans(heads, i)) for i, row in enumerate(rows)])
-    return parts
-
-
 def _markdown_table(page: Page) -> str:
     lines = [[*page.row_columns, *page.columns, *(["Wall s"] if page.has_wall else [])]]
     for row in page.rows:
@@ -100,11 +94,9 @@ def _markdown_cell(cell: Shown | None) -> str:
     if cell is None:
         return ""
     value = f"**{cell.value}**" if cell.best else _plain(cell.value)
-    sd = f" ± {cell.sd}" if cell.sd else ""
-    published = f" ({_plain(cell.published)})" if cell.published else ""
-    if cell.guessed:
-        sd = f"{sd} {CHANCE}"
-    return f"{value}{cell.mark}{sd}{published}{' ' + cell.sign if cell.sign else ''}"
+    guessed = CHANCE if cell.guessed else ""
+    further = [cell.sd and f"± {cell.sd}", guessed, cell.published and f"({_plain(cell.published)})", cell.sign]
+    return " ".join([f"{value}{cell.mark}", *filter(None, further)])
 
 
 def _plain(text: str) -> str:

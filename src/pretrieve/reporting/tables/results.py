@@ -89,12 +89,11 @@ class Setting:
         >>> setting.in_place_of(["nq-open", "squad"])
         'questions of this project, in place of Natural Questions open'
         """
-        named = [role for role in dict.fromkeys(roles) if role in self.stand_ins and role in self.roles]
-        found = dict.fromkeys(self.described(self.roles[role]) for role in named)
-        return "; ".join(
-            f"{data}, in place of {' and '.join(role_in_words(r) for r in named if self.described(self.roles[r]) == data)}"
-            for data in found
-        )
+        found: dict[str, list[str]] = {}
+        for role in dict.fromkeys(roles):
+            if role in self.stand_ins and role in self.roles:
+                found.setdefault(self.described(self.roles[role]), []).append(role_in_words(role))
+        return "; ".join(f"{data}, in place of {' and '.join(played)}" for data, played in found.items())
 
     def described(self, name: str) -> str:
         """A data set or a published checkpoint in words, or its name."""
@@ -144,16 +143,16 @@ class Setting:
         trained, wanted = (self.kinds.get(name, "ranking") for name in (system.recipe, dataset))
         if trained != wanted:
             return f"recipe {system.recipe} trains for {trained}, the data set {dataset} is for {wanted}"
-        words, theirs = (self.vocabularies.get(name) for name in (f"encoders.{system.encoder}", f"datasets.{dataset}"))
+        usual = f"the vocabulary of the {self.scale} scale"
+        words, theirs = (self.vocabularies.get(n, usual) for n in (f"encoders.{system.encoder}", f"datasets.{dataset}"))
         if system.encoder != "bm25" and words != theirs:
-            usual = f"the vocabulary of the {self.scale} scale"
-            return f"encoder {system.encoder} reads {words or usual}, the data set {dataset} is made with {theirs or usual}"
+            return f"encoder {system.encoder} reads {words}, the data set {dataset} is made with {theirs}"
         metric = scored_by(cell.metric)
         if metric and metric not in self.metrics.get(dataset, (metric,)):  # vectors have no metric
             return f"{metric} is not measured on the data set {dataset}"
         if self.only is not None and self.only.isdisjoint({system.encoder, system.family}):
             partly = any(name.startswith(f"{system.encoder}.") for name in self.only)
-            what = f"{system.family}" if partly else f"encoder {system.encoder}"
+            what = system.family if partly else f"encoder {system.encoder}"
             return f"{what} is not among those that this run makes (only)"
         return "a text, not a number: metrics files have none" if cell.is_text and not cell.is_case else ""
 
@@ -198,18 +197,14 @@ class Setting:
         for a cell that is not run."""
         if self.why_not_run(cell):
             return []
-        dataset = self.roles[cell.dataset]
-        trained_on = self.trained_on.get(dataset, dataset)
-        examples = dataset in self.kinds
-        files: dict[str, None] = {}
+        dataset, files = self.roles[cell.dataset], []
+        trained_on, examples = self.trained_on.get(dataset, dataset), dataset in self.kinds
         for part in self.parts.get(dataset, (dataset,)):
-            files.update(
-                dict.fromkeys(paths.cost_files(self.root, cell.system, part, trained_on, seed, examples).values())
-            )
+            files += paths.cost_files(self.root, cell.system, part, trained_on, seed, examples).values()
             if part in self.reranked:  # BM25's first pass, which is the whole cost of BM25's own row
                 first = f"bm25.reqa-{paths.parse_system(cell.system).size}"
-                files[paths.cost_beside(paths.run_file(self.root, first, part, 0))] = None
-        return list(files)
+                files.append(paths.cost_beside(paths.run_file(self.root, first, part, 0)))
+        return list(dict.fromkeys(files))
 
 
 class ResultFiles:
@@ -310,16 +305,14 @@ class ResultFiles:
     def cost(self, files: Iterable[str]) -> Cost:
         """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or
         lacks a key."""
-        every: dict[str, None] = {}
-        waiting = list(files)
+        every, waiting = set(), list(files)
         while waiting:
             path = waiting.pop()
             if path not in every:
-                every[path] = None
+                every.add(path)
                 waiting += self.read(path).get("behind", [])
-        costs = [Cost(*(self.number(path, key) for key in Cost._fields)) for path in sorted(every)]
-        wall, gpu, peak = zip(*costs, strict=True) if costs else ((0.0,), (0.0,), (0.0,))
-        return Cost(sum(wall), sum(gpu), max(peak))
+        wall, gpu, peak = ([self.number(path, key) for path in sorted(every)] for key in Cost._fields)
+        return Cost(sum(wall, 0.0), sum(gpu, 0.0), max(peak, default=0.0))
 
 
 def training_examples(root: str, trained_on: str, system: str) -> int | None:
@@ -330,15 +323,10 @@ def training_examples(root: str, trained_on: str, system: str) -> int | None:
     Raises DataError when those splits are damaged, or have no such size.
     """
     path = Path(paths.task_dir(root, trained_on)) / "splits.parquet"
-    if (
-        not system
-        or system == STATISTICS
-        or (parsed := paths.parse_system(system)).encoder == "bm25"
-        or not path.is_file()
-    ):
+    if system in ("", STATISTICS) or system.startswith("bm25.") or not path.is_file():
         return None
     splits = SplitTable(path)
-    return sum(len(splits.ids(parsed.size, split)) for split in LABELLED)
+    return sum(len(splits.ids(paths.parse_system(system).size, split)) for split in LABELLED)
 
 
 def negatives_note(root: str, trained_on: str, system: str, seeds: Iterable[int], files: ResultFiles) -> str:
@@ -346,14 +334,11 @@ def negatives_note(root: str, trained_on: str, system: str, seeds: Iterable[int]
     retrievers of these seeds are not there (:mod:`pretrieve.finetuning.groups`)."""
     places = [Path(paths.retriever_dir(root, system, trained_on, seed)) / "pretrieve.json" for seed in seeds]
     about = [files.read(str(place)) for place in places if place.is_file()]
-    random, left = (
-        max((one.get(key, 0) for one in about), default=0) for key in ("random_negatives", "left_out_without_negatives")
-    )
+    keys = ("random_negatives", "left_out_without_negatives")
+    random, left = (max((one.get(key, 0) for one in about), default=0) for key in keys)
     if not random + left:
         return ""
-    parts = [
-        *([f"{random:,} got random documents"] if random else []),
-        *([f"for {left:,} all documents are relevant"] if left else []),
-    ]
+    told = ((random, f"{random:,} got random documents"), (left, f"for {left:,} all documents are relevant"))
+    became = ", ".join(words for n, words in told if n)
     asked = max(one["training_questions"] for one in about)
-    return f"{random + left:,} of {asked:,} training queries without a negative of the lists ({', '.join(parts)})"
+    return f"{random + left:,} of {asked:,} training queries without a negative of the lists ({became})"

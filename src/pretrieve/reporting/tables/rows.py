@@ -17,6 +17,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -79,7 +80,13 @@ def to_markdown_table(heads: Sequence[str], body: Sequence[Sequence[str]], left:
     return "\n".join(f"| {' | '.join(line)} |" for line in padded)
 
 
-Row = TypeVar("Row", bound=NamedTuple)
+def text_tuple(name: str, fields: str, later: str = "") -> type[tuple[str, ...]]:
+    """A named tuple of the columns of a CSV file, all of them texts, with blanks between their names; ``later``: columns that
+    files of before do not have, and that are '' there."""
+    return namedtuple(name, f"{fields} {later}", defaults=[""] * len(later.split()))
+
+
+Row = TypeVar("Row", bound=tuple)
 #: Begins the name of a column that is no field.
 PART = "row: "
 
