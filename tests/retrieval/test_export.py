@@ -344,5 +344,13 @@ def test_the_program_and_its_card(made, program, tmp_path: Path) -> None:
         CardFacts([scores], ["questions: CC BY-SA 4.0"]),
     )
     assert {path.relative_to(again): path.read_bytes() for path in again.rglob("*") if path.is_file()} == first
-    wrong = program("workflow_scripts/export.py", *arguments, "--part", "cls", "--out", retriever.out)
-    assert wrong.returncode == 1 and wrong.stderr.startswith("ConfigError: ")
+    for words, said in (
+        (["--part", "cls"], ""),
+        (["--query-length", 2], "--query-length=2; expected 3 or more, special tokens included"),
+        (
+            ["--prompts", '{"qery": "q: "}'],
+            "--prompts: qery; expected no keys but query and document.",
+        ),
+    ):
+        wrong = program("workflow_scripts/export.py", *arguments, *words, "--out", retriever.out)
+        assert wrong.returncode == 1 and wrong.stderr.startswith(f"ConfigError: {said}")

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_base, add_licences, json_object, required
+from pretrieve.base.errors import ConfigError
+from pretrieve.base.given_numbers import given_number
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export
 from pretrieve.retrieval.model_card import CardFacts, base_of
@@ -21,7 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(options: argparse.Namespace) -> None:
-    prompts = [options.prompts.get(side, "") for side in ("query", "document")]
-    reading = Reading(options.query_length, options.passage_length, *prompts)
+    sides = ("query", "document")
+    if others := set(options.prompts).difference(sides):
+        raise ConfigError(f"--prompts: {', '.join(sorted(others))}; expected no keys but query and document.")
+    for name in ("query_length", "passage_length"):
+        given_number(getattr(options, name), f"--{name.replace('_', '-')}", 3, "3 or more, special tokens included")
+    reading = Reading(options.query_length, options.passage_length, *(options.prompts.get(side, "") for side in sides))
     facts = CardFacts(options.metrics, options.licences, base_of(options.base))
     export(options.retriever, options.tokenizer, options.out, reading, facts, options.part)
