@@ -57,6 +57,7 @@ def test_a_pipe_of_ones_own_that_breaks_keeps_its_traceback(program):
 
 def test_ctrl_c_is_one_line_and_no_traceback(program):
     ask = "import os, signal\nfrom pretrieve.base.program import run_program\n"
+    ask += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's job in the background ignores it
     ended = program("-c", ask + "run_program(lambda: os.kill(os.getpid(), signal.SIGINT))")
     assert (ended.returncode, ended.stderr) == (INTERRUPTED, "interrupted\n")
 
