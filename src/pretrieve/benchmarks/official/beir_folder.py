@@ -105,7 +105,7 @@ def _look_at(directory: Path, corpus: Path | None, language: str) -> Folder:
     documents = _look_at_documents(corpus, small)
     share = 0.0
     if queries is not None:
-        # Of larger files, the jobs will see.
+        # The first jobs check larger files.
         usable = _check_queries(documents, queries, qrels, notes) if small else LEAST_SHARED
         if set(qrels) == {"train"}:
             share = TEST_SHARE if usable >= LEAST_SHARED else 1.0

@@ -180,8 +180,8 @@ def outputs_of(job: Job) -> list[str]:
 
 
 def _is_scored(job: Job, unpacked: Path, folder: Path, stay: Collection[str]) -> bool:
-    """False where scores of a job are still to be made, of a run that has come. Raises DataError unless all else that Snakemake
-    knows of it has come, too, but for files that ``stay``."""
+    """Whether the scores of a job have come; if not, they can be made from its run, which has. Raises DataError when anything
+    else is missing that Snakemake expects of the job, other than files that ``stay``."""
     search = job.call.options if job.call.program == "retrieve" else {}
     runs, scores = search.get("runs", ()), search.get("outputs", ())
     missing = {file for file in outputs_of(job) if not (unpacked / file).is_file()}
