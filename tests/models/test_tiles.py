@@ -3,7 +3,8 @@
 Tolerance: 2 % of the largest entry, as elsewhere for bf16.
 
 Seen to fail when: padding is looked at; a row of padding is taken for a token's; the gradient of a token is that of another row;
-rows that may not be looked at are; scores are not scaled; a tile has sequences of another length; dropout is left out.
+rows that may not be looked at are; scores are not scaled; a tile has sequences of another length; dropout is left out; fused
+attention has no mask, is that of training, or leaves out what else is barred.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder, span_mask
+from pretrieve.models.linear import packed_weights
 from pretrieve.models.tiles import Tiles, attend_in_tiles, barred, tile_rows
 from pretrieve.models.transformer import seeded
 from pretrieve.text.packing import Packed
@@ -74,6 +77,22 @@ def test_against_each_sequence_by_itself(span: int | str | None) -> None:
     for found, expected in ((ours.detach().double(), right.detach()), (gradient.double(), wanted)):
         largest = float(expected.abs().max())
         assert largest > 0.5 and float((found - expected).abs().max()) <= 0.02 * largest
+
+
+@pytest.mark.parametrize("amx", [True, False])
+def test_where_texts_are_encoded(monkeypatch: pytest.MonkeyPatch, amx: bool) -> None:
+    """torch's fused attention, on a CPU with AMX alone and where nothing else is barred."""
+    joint = torch.randn(sum(LENGTHS), 3 * HEADS * WIDTH, generator=seeded(6)).to(torch.bfloat16)
+    wanted, bars = attend_in_tiles(joint, of(LENGTHS), HEADS, 0.0), barred(span_mask(tile_rows(max(LENGTHS)), 3))
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": amx})
+    calls = []
+    for more in (None, bars):
+        with torch.inference_mode(), packed_weights(), profile(activities=[ProfilerActivity.CPU]) as profiler:
+            found = attend_in_tiles(joint, of(LENGTHS), HEADS, 0.0, more)
+        calls.append(any("scaled_dot_product" in event.key for event in profiler.key_averages()))
+        if more is None:
+            assert float((found - wanted).abs().max()) <= 0.02 * float(wanted.abs().max())
+    assert calls == [amx, False]
 
 
 def test_dropout() -> None:

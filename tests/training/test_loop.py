@@ -299,13 +299,11 @@ def test_device() -> None:
     assert product.dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize("having", [set(), {"_is_amx_tile_supported"}, {"_is_avx512_bf16_supported"}])
-def test_a_cpu_takes_bf16_where_it_multiplies_it(monkeypatch, having: set[str]) -> None:
+@pytest.mark.parametrize("having", [{}, {"avx512_bf16": False}, {"amx_bf16": True}, {"avx512_bf16": True}])
+def test_a_cpu_takes_bf16_where_it_multiplies_it(monkeypatch, having: dict[str, bool]) -> None:
+    names = {"amx_bf16", "avx512_bf16", "avx512_f"}
+    assert torch.cpu.get_capabilities().keys() >= names or torch.cpu.get_capabilities()["architecture"] != "x86_64"
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
-        monkeypatch.setattr(torch.cpu, name, lambda name=name: name in having)
-    assert choose_device("auto").bf16 is bool(having)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_f": True, **having})
+    assert choose_device("auto").bf16 is any(having.values())
     assert choose_device("fp32").bf16 is False and choose_device("bf16").bf16 is True
-    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
-        monkeypatch.delattr(torch.cpu, name)
-    assert choose_device("auto").bf16 is False  # a torch that cannot be asked

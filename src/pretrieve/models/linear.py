@@ -25,6 +25,12 @@ WIDTH = 256
 _packed: ContextVar[dict[tuple, torch.Tensor] | None] = ContextVar("packed", default=None)
 
 
+def encoding() -> bool:
+    """Whether this is within :func:`packed_weights`."""
+    # torch.compile cannot trace a ContextVar.
+    return not torch.compiler.is_compiling() and _packed.get() is not None
+
+
 @contextmanager
 def packed_weights() -> Iterator[None]:
     """Within this context, weights are packed at their first use; they must not change, and there is no gradient."""
@@ -38,8 +44,7 @@ def packed_weights() -> Iterator[None]:
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gelu: bool = False) -> torch.Tensor:
     """(T, in) → (T, out): x · weightᵀ + bias, or GELU of that; in bf16 where autocast is on."""
     able = x.device.type == "cpu" and len(x) >= ROWS and min(weight.shape) >= WIDTH
-    # torch.compile cannot trace a ContextVar.
-    kept = _packed.get() if able and not torch.compiler.is_compiling() else None
+    kept = _packed.get() if able and encoding() else None
     if kept is None or not torch.backends.mkldnn.is_available():
         found = functional.linear(x, weight, bias)
         return functional.gelu(found) if gelu else found

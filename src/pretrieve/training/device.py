@@ -50,6 +50,5 @@ def choose_device(precision: str = "auto", threads: int = 1) -> Device:
 
 def cpu_multiplies_bf16() -> bool:
     """Whether this CPU has instructions for products of bf16: AMX tiles (Intel) or AVX512-BF16 (Intel, AMD from Zen 4 on)."""
-    # torch has no public name for these two; where they are gone it is fp32, which is right everywhere.
-    questions = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
-    return any(getattr(torch.cpu, name, lambda: False)() for name in questions)
+    has = torch.cpu.get_capabilities()
+    return any(has.get(name, False) for name in ("amx_bf16", "avx512_bf16"))
