@@ -24,7 +24,7 @@ from pathlib import Path
 import wikitextparser
 
 from pretrieve.corpora.mediawiki import read_pages
-from pretrieve.corpora.wikitext import Section, normalise_title, parse_page
+from pretrieve.corpora.wikitext import Section, link_target, parse_page
 from pretrieve.raw.raw_bytes import open_raw
 
 PAGES = 40
@@ -73,7 +73,7 @@ def quality(texts: list[str], ours: list[list[Section]]) -> dict[str, float]:
         }
         theirs = {
             "words": Counter(_WORD.findall(plain)),
-            "links": Counter(normalise_title(title) for title in links),
+            "links": Counter(link_target(title) for title in links),
             "headings": Counter(
                 (" ".join(wikitextparser.remove_markup(title).split()), level) for title, level in headings
             ),

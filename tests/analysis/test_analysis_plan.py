@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from pretrieve.analysis import plan
-from pretrieve.analysis.shared import summary, write_rows
+from pretrieve.analysis.shared import summary
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError
+from pretrieve.training.csv_rows import write_rows
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config, config_hash
 

@@ -31,7 +31,7 @@ def state(encoder, store, start: int, length: int) -> np.ndarray:
 
 def test_against_a_loop(saved, articles, monkeypatch) -> None:
     monkeypatch.setattr(shared, "TOKEN_BUDGET", {"cpu": 64})
-    monkeypatch.setattr(shared, "CHUNK_TEXTS", 10)
+    monkeypatch.setattr(shared, "CHUNK_ROWS", 10)
     directory, encoder = saved()
     rows = measure(directory, articles, CPU, pairs=9, lengths=[5, 12, 20], seed=3)
     starts = draw_pairs(articles, 9, 20, 3)

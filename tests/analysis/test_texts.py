@@ -100,7 +100,7 @@ def test_a_corpus_without_texts_of_that_length(articles, tmp_path) -> None:
 def test_batches(articles, monkeypatch) -> None:
     """Cut into chunks and passes, every text comes once, as [CLS] words [SEP], cut at the length."""
     monkeypatch.setattr(shared, "TOKEN_BUDGET", {"cpu": 30})
-    monkeypatch.setattr(shared, "CHUNK_TEXTS", 4)
+    monkeypatch.setattr(shared, "CHUNK_ROWS", 4)
     starts, lengths = draw_sections(articles, 100, 3)
     found, passes = {}, 0
     for rows, packed in batches(articles, starts, lengths, 20, CPU):

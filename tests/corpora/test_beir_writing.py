@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.any_corpus import folder_documents
 from pretrieve.corpora.beir_documents import read_beir_documents, read_documents, write_documents
 from pretrieve.raw.raw_text import Warnings
@@ -100,8 +100,6 @@ def test_a_name_that_is_not_utf8(folder: Path, tmp_path: Path, name: bytes) -> N
 
 
 def test_what_cannot_be_made_is_refused(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="documents 'pages' is not allowed; allowed: files, sections"):
-        list(folder_documents(folder, "pages", Warnings()))
     with pytest.raises(DataError, match="would have no document"):
         write_documents(tmp_path / "none.jsonl", [])
     assert not (tmp_path / "none.jsonl").exists()

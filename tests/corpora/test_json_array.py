@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.errors import DataError
-from pretrieve.raw.json_file import read_json_array, starts_json_array
+from pretrieve.raw.json_file import first_character, read_json_array
 
 VALUES = [
     {"question": 'who wrote "Ödipus 🚁 auf Kolonos"?', "n": [1, 2.5, None, True], "text": "a\\b\u2028c"},
@@ -52,9 +52,9 @@ def test_packed_with_a_byte_order_mark_and_empty(tmp_path: Path) -> None:
     (tmp_path / "empty.json").write_text("[ \n ]")
     assert values(tmp_path / "a.json.gz") == values(tmp_path / "a.bz2", block=9) == VALUES
     assert values(tmp_path / "empty.json") == []
-    assert starts_json_array(tmp_path / "a.bz2")
+    assert first_character(tmp_path / "a.bz2") == "["
     (tmp_path / "lines.jsonl").write_text('{"a": [1]}\n')
-    assert not starts_json_array(tmp_path / "lines.jsonl")
+    assert first_character(tmp_path / "lines.jsonl") == "{"
 
 
 def test_memory_is_a_few_elements(tmp_path: Path) -> None:

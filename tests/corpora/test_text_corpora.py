@@ -71,6 +71,17 @@ def test_plain(tmp_path: Path) -> None:
         list(read_plain([tmp_path / "none.txt"], Warnings()))
 
 
+def test_a_carriage_return_alone_ends_a_line(tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_bytes(b"One.\rTwo.\r\rThree.\r")
+    (tmp_path / "both.txt").write_bytes(b"One.\r\r\nTwo.\r\r\n\r\r\nThree.")  # no blank line but where one is meant
+    (tmp_path / "notes.md").write_bytes(b"# Title\rOne.\r\r## Two\rThree.")
+    for path in (tmp_path / "book.txt", tmp_path / "both.txt"):
+        (book,) = read_plain([path], Warnings())
+        assert texts(book) == [(1, "", ["One. Two.", "Three."])]
+    (notes,) = (item for item in read_folder([tmp_path / "notes.md"], Warnings()) if isinstance(item, Article))
+    assert (notes.title, texts(notes)) == ("Title", [(1, "", ["One."]), (2, "Two", ["Three."])])
+
+
 def test_memory_of_a_long_book_does_not_grow(tmp_path: Path) -> None:
     def peak(lines: int) -> int:
         path = tmp_path / f"{lines}.txt"

@@ -16,7 +16,7 @@ import pytest
 
 from pretrieve.corpora import wikitext
 from pretrieve.corpora.mediawiki import read_pages
-from pretrieve.corpora.wikitext import Link, Paragraph, normalise_title, parse_page, parse_paragraph
+from pretrieve.corpora.wikitext import Link, Paragraph, link_target, parse_page, parse_paragraph
 
 FRAGMENT = "test/test_data/enwiki-latest-pages-articles1.xml-p000000010p000030302-shortened.bz2"
 TAIL = " The rest of this paragraph makes it long enough to be taken for prose by the reader."
@@ -157,9 +157,9 @@ def test_no_pattern_is_possessive() -> None:
     ]
 
 
-def test_normalise_title() -> None:
+def test_link_target() -> None:
     titles = ["boat", " boat_ yard ", ":boat", "Boat#Sails", "", "#x", "éclair"]
-    assert [normalise_title(title) for title in titles] == ["Boat", "Boat yard", "Boat", "Boat", "", "", "Éclair"]
+    assert [link_target(title) for title in titles] == ["Boat", "Boat yard", "Boat", "Boat", "", "", "Éclair"]
 
 
 @pytest.fixture(scope="module")

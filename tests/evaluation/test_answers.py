@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.evaluation import answers as module
 from pretrieve.evaluation.answers import TaskAnswers, hits_at, read_passages
 from pretrieve.retrieval.trec_run import Run
@@ -209,13 +209,13 @@ ANSWERS = {
 
 
 def test_hits_by_hand():
-    hits = hits_at(RUN, ANSWERS, PASSAGES, [1, 2, 3, 20])
+    hits = hits_at(RUN, ANSWERS, Passages(PASSAGES), [1, 2, 3, 20])
     assert hits[1] == {"q1": 0, "q2": 0, "q3": 0, "q4": 0, "q5": 0}
     assert hits[2] == {"q1": 1, "q2": 0, "q3": 0, "q4": 0, "q5": 0}
     assert hits[3] == hits[20] == {"q1": 1, "q2": 1, "q3": 0, "q4": 0, "q5": 1}
     assert list(hits[3]) == list(ANSWERS)
     # A shorter depth sees the same first ranks.
-    assert hits_at(RUN, ANSWERS, PASSAGES, [2])[2] == hits[2]
+    assert hits_at(RUN, ANSWERS, Passages(PASSAGES), [2])[2] == hits[2]
 
 
 def test_a_passage_is_cut_into_words_once_and_only_when_needed(monkeypatch):
@@ -229,10 +229,7 @@ def test_a_passage_is_cut_into_words_once_and_only_when_needed(monkeypatch):
     assert sorted(seen) == sorted(["Paris", PASSAGES["p2"], PASSAGES["p4"]])  # p1 stands behind the first hit
 
 
-def test_wrong_cuts_and_documents_are_named():
-    for cuts in ([], [0]):
-        with pytest.raises(ConfigError, match="cuts of at least 1"):
-            hits_at(RUN, ANSWERS, PASSAGES, cuts)
+def test_documents_without_a_passage_are_named():
     with pytest.raises(DataError, match="corpus.parquet: document 'p2' of the run has no passage"):
         hits_at(RUN, ANSWERS, Passages({"p1": "x"}, "corpus.parquet"), [3])
 
@@ -252,7 +249,7 @@ def test_a_task_on_disk(tmp_path):
     write_task(tmp_path / "task")
     assert read_answers(tmp_path / "task/answers.parquet") == ANSWERS
     task = TaskAnswers(tmp_path / "task")
-    assert task.hits(RUN, list(ANSWERS), [2, 3]) == hits_at(RUN, ANSWERS, PASSAGES, [2, 3])
+    assert task.hits(RUN, list(ANSWERS), [2, 3]) == hits_at(RUN, ANSWERS, Passages(PASSAGES), [2, 3])
     # The titles say Bergen, and titles are not searched.
     assert task.hits(run_of({"q5": ["p1", "p2"]}), ["q5"], [2]) == {2: {"q5": 0}}
     assert task.hits(RUN, ["q3", "q1"], [3]) == {3: {"q3": 0, "q1": 1}}
@@ -287,7 +284,7 @@ def test_faults_of_a_task_are_named(tmp_path):
     with pytest.raises(DataError, match=r"corpus\.parquet: not a readable Parquet file"):
         TaskAnswers(tmp_path).hits(RUN, ["q1"], [3])
     pq.write_table(pa.table({"doc_id": ["p1"]}), tmp_path / "corpus.parquet")
-    with pytest.raises(DataError, match=r"corpus\.parquet: not a readable .*passage"):
+    with pytest.raises(DataError, match=r"corpus\.parquet: columns \['passage'\] are missing; it has \['doc_id'\]"):
         TaskAnswers(tmp_path).hits(RUN, ["q1"], [3])
 
 

@@ -60,8 +60,6 @@ def test_msmarco_documents_by_hand():
 def test_msmarco_needs_a_query_in_common():
     with pytest.raises(DataError, match="no query of the run"):
         msmarco_mrr({"9": [(1, "11")]}, RELEVANT)
-    with pytest.raises(ConfigError, match="'doc' is unknown"):
-        msmarco_mrr(HITS, RELEVANT, variant="doc")
     with pytest.raises(ConfigError, match="cut of 0"):
         msmarco_mrr(HITS, RELEVANT, cut=0)
 
@@ -110,6 +108,24 @@ def test_the_record_applies_msmarcos_mrr(tmp_path):
     qrels["q2"] = {"0": 1}
     assert record("msmarco-passage-mrr")["per_query"]["mrr@10"]["q2"] == 1 / 2
     assert record("msmarco-document-mrr")["per_query"]["mrr@10"] == {"q1": 1, "q2": 0, "q3": 0}
+
+
+def test_the_record_of_msmarcos_three_columns(tmp_path):
+    (tmp_path / "run").write_text("q1\ta\t2\nq1\tb\t1\nq2\tc\t1\n")
+    qrels = {"q1": {"a": 1}, "q2": {"c": 1}}
+
+    def record(*conventions):
+        return metrics_record(tmp_path / "run", qrels, list(qrels), 5, ["mrr@10", "recall@1"], conventions=conventions)
+
+    for name in ("msmarco-passage-mrr", "msmarco-document-mrr"):
+        assert record(name)["per_query"] == {"mrr@10": {"q1": 0.5, "q2": 1}, "recall@1": {"q1": 0, "q2": 1}}
+    with pytest.raises(
+        DataError, match="run, line 1: found 'q1\ta\t2', expected 6 columns .* and a finite score. Write"
+    ):
+        record()
+    (tmp_path / "run").write_text("q1\ta\t2\nq1\tb\tfirst\n")
+    with pytest.raises(DataError, match="run, line 2: found .* or 3 columns 'query_id doc_id rank'"):
+        record("msmarco-passage-mrr")
 
 
 def test_for_a_run_of_this_project_msmarcos_mrr_is_the_ordinary_one(tmp_path):

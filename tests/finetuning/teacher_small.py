@@ -20,7 +20,7 @@ from pretrieve.finetuning.train_distillation import (
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.processes import Processes
+from pretrieve.training.processes import ALONE, Processes
 
 #: Adam's eps as in tests/training/small.py: sums in another order must not move weights without a gradient.
 CONFIG = OptimiserConfig(7, 3e-2, eps=1e-3)
@@ -37,7 +37,7 @@ def ance(
     data: Dataset,
     directory: Path,
     budget: int | None = None,
-    processes: Processes | None = None,
+    processes: Processes = ALONE,
     given: bool = False,
     dropout: float = 0.0,
     key: str = "run",
@@ -50,7 +50,7 @@ def ance(
         PresentSearch(model, data, chosen, CPU, directory / "negatives", processes), rows, chosen, 5, key
     )
     groups = Groups(data, rows, chosen, [lists(data, rows)], 5) if given else None
-    return AnceObjective(model, data, groups, chosen, fresh, CPU.device, budget)
+    return AnceObjective(fresh, model, data, groups, chosen, CPU.device, budget)
 
 
 def cross_encoder(data: Dataset) -> CrossEncoder:
@@ -62,7 +62,7 @@ def groups_of(data: Dataset) -> Groups:
     return Groups(data, rows, DISTILLATION, [lists(data, rows)], 7)
 
 
-def teacher_scores(data: Dataset, directory: Path, processes: Processes | None = None) -> TeacherScores:
+def teacher_scores(data: Dataset, directory: Path, processes: Processes = ALONE) -> TeacherScores:
     about = {"directory": "teacher", "sha256": {"model.safetensors": "0"}}
     path, teacher = directory / "teacher.jsonl.gz", cross_encoder(data)
     pairs = pairs_of(groups_of(data), CONFIG.steps, DISTILLATION["batch"])
@@ -73,14 +73,15 @@ def distillation(
     data: Dataset,
     directory: Path,
     budget: int | None = None,
-    processes: Processes | None = None,
+    processes: Processes = ALONE,
     teacher: TeacherScores | None = None,
     dropout: float = 0.0,
     **more: object,
 ) -> DistillationObjective:
     scores = teacher or teacher_scores(data, directory, processes)
     model = dual(data, "ade-ste", dropout=dropout)
-    return DistillationObjective(model, data, groups_of(data), DISTILLATION | more, scores, CPU.device, budget)
+    groups, options = groups_of(data), DISTILLATION | more
+    return DistillationObjective(scores, model, data, groups, options=options, device=CPU.device, budget=budget)
 
 
 #: Name → how one is made for test_teacher_processes.py.

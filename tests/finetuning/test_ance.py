@@ -231,7 +231,7 @@ def test_files_are_kept_and_the_folder_goes(task, tmp_path: Path) -> None:
     assert [path.name for path in kept] == ["step3.jsonl.gz", "step6.jsonl.gz"]
     assert gzip.decompress(contents[0]).startswith(b'{"negatives": 1, "depth": 5')
     Checkpoints(tmp_path / "work/checkpoints", "run").clear()
-    fresh.clear()
+    fresh._present.clear()
     assert not (tmp_path / "work").exists()
 
 

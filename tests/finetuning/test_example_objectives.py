@@ -38,7 +38,7 @@ from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
 from pretrieve.tasks.example_task import Example, ExampleData, ExampleTask, Text, write_example_task
-from pretrieve.tasks.splits import SplitRow
+from pretrieve.tasks.splits import Target
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
 from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
@@ -99,12 +99,13 @@ def made(kind: str) -> list[Example]:
 @pytest.fixture(scope="module")
 def tasks(tmp_path_factory: pytest.TempPathFactory, topics: Tokenizer) -> dict[str, ExampleData]:
     texts = [Text(f"x{t}-{s}", f"t{t} s{s}" + " s0" * (s % 3)) for t in range(TOPICS) for s in range(SIDES)]
-    splits = [SplitRow("all", f"e{i}", "train" if i < 40 else "valid" if i < 45 else "test") for i in range(60)]
+    part_of = {f"e{i}": "train" if i < 40 else "valid" if i < 45 else "test" for i in range(60)}
     found = {}
     for kind in KINDS:
         directory = tmp_path_factory.mktemp(kind)
         classes = ("apart", "together") if kind == "classification" else ()
-        write_example_task(directory, ExampleTask(kind, texts, made(kind), splits, classes), topics)
+        task = ExampleTask(kind, texts, made(kind), part_of, classes)
+        write_example_task(Target(topics, directory, {"all": "all"}), task)
         found[kind] = ExampleData(directory)
     return found
 

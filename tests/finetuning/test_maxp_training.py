@@ -110,7 +110,7 @@ def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path
     options |= {"sample": 4}
     model = dual(task, similarity="dot").eval()
     fresh = FreshNegatives(PresentSearch(model, task, options, CPU, tmp_path / "negatives"), rows, options, 7, "key")
-    made = MaxPAnce(model, task, None, options, fresh, CPU.device)
+    made = MaxPAnce(fresh, model, task, None, options, CPU.device)
     made.micro_batches(0)
     found = fresh.read(0)
     best, first = products_of(task, model, rows)

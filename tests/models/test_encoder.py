@@ -20,6 +20,7 @@ from small_body import small_body
 from transformers import AutoModel
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.finetuning.initial_model import make_retriever
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
@@ -67,7 +68,7 @@ def test_dot_against_cosine(tmp_path: Path, random_packed, config: BodyConfig) -
     assert load_encoder(tmp_path)[0].similarity == "dot"
     with torch.no_grad():
         assert torch.equal(load_encoder(tmp_path)[0].eval()(batch), raw)
-        assert torch.equal(load_encoder(tmp_path, similarity="cosine")[0].eval()(batch), unit)
+        assert torch.equal(make_retriever(tmp_path, {"similarity": "cosine"}, 0)[0].document.eval()(batch), unit)
     with pytest.raises(ConfigError, match="similarity 'euclid'"):
         Encoder(config, 5, "cls", 1, "euclid")
 
@@ -96,7 +97,7 @@ def test_orqas_head(tmp_path: Path, random_packed) -> None:
     save_encoder(tmp_path, encoder.eval(), about={"trained_projection": True})
     again = load_encoder(tmp_path)[0].eval()
     assert again.head == "orqa" and torch.equal(again(batch), encoder(batch))
-    assert load_encoder(tmp_path, dim=3)[0].projection.dense.weight.shape == (3, 16)
+    assert make_retriever(tmp_path, {"dim": 3}, 0)[0].document.projection.dense.weight.shape == (3, 16)
     with pytest.raises(ConfigError, match=r"head 'mlp' is not allowed; choose from \['none', 'linear', .*'orqa'\]"):
         Encoder(CONFIG, 5, "cls", 1, "dot", "mlp")
 
@@ -190,13 +191,13 @@ def test_round_trip(tmp_path: Path, random_packed, config: BodyConfig) -> None:
 
 def test_projection(tmp_path: Path) -> None:
     encoder = saved(tmp_path)
-    same, other = load_encoder(tmp_path, dim=5, seed=1)[0], load_encoder(tmp_path, dim=3, seed=1)[0]
+    same, other = (make_retriever(tmp_path, {"dim": dim}, 1)[0].document for dim in (5, 3))
     assert torch.equal(same.projection.weight, encoder.projection.weight)
     assert other.projection.weight.shape == (3, 16) and other.dim == 3
     assert torch.equal(other.projection.weight, Encoder(CONFIG, 3, "cls", 1).projection.weight)
     assert torch.equal(other.body.words.weight, encoder.body.words.weight)
     saved(tmp_path / "untrained", trained=False)
-    fresh = load_encoder(tmp_path / "untrained", dim=5, seed=2)[0]
+    fresh = make_retriever(tmp_path / "untrained", {"dim": 5}, 2)[0].document
     assert not torch.equal(fresh.projection.weight, encoder.projection.weight)
     assert torch.equal(fresh.projection.weight, Encoder(CONFIG, 5, "cls", 2).projection.weight)
 

@@ -25,7 +25,7 @@ from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import SHARINGS, DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
+from pretrieve.models.hf_format import load_encoder, save_encoder
 from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import (
     is_retriever,
@@ -35,7 +35,6 @@ from pretrieve.models.retriever_files import (
     save_retriever,
 )
 from pretrieve.models.transformer import seeded
-from pretrieve.models.word_head import MaskedWordHead
 
 BERT = BodyConfig(
     vocabulary_size=50, hidden=16, layers=1, heads=2, feed_forward=24, max_positions=20, dropout=0.0, word_std=0.3
@@ -118,11 +117,10 @@ def test_transformers_loads_both_towers(kind: str, sharing: str, tmp_path: Path,
 def test_each_tower_is_an_encoder_directory(tmp_path: Path, random_packed) -> None:
     """Who knows encoders alone reads the document tower, and from query/ the other one, projections included."""
     dual, batch = make("bert", "ade-spl"), Batch.of(random_packed(LENGTHS, 50))
-    save_retriever(tmp_path, dual, {"mlm": MaskedWordHead(BERT, 0)})
+    save_retriever(tmp_path, dual)
     with torch.no_grad():
         for tower, directory in [(dual.document, tmp_path), (dual.query, tmp_path / "query")]:
             assert torch.equal(load_encoder(directory)[0].eval()(batch), tower(batch))
-    assert read_encoder(tmp_path).head("mlm").keys() == MaskedWordHead(BERT, 0).state_dict().keys()
 
 
 def test_an_encoder_is_a_retriever_with_one_tower(tmp_path: Path, random_packed) -> None:

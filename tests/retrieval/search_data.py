@@ -11,9 +11,7 @@ KINDS = ("random", "duplicates", "integers", "collapsed")
 
 def write_store(directory, matrix, shard_rows=1000, name="corpus"):
     """An embedding store of (n, dim) ``matrix`` and its reader."""
-    writer = EmbeddingWriter(
-        directory, name, len(matrix), matrix.shape[1], "k", Shards(shard_rows), empty=matrix.shape[1] == 0
-    )
+    writer = EmbeddingWriter(directory, name, len(matrix), matrix.shape[1], "k", Shards(shard_rows))
     for shard, start, stop in writer.pending():
         writer.write(shard, matrix[start:stop])
     writer.finish()

@@ -165,9 +165,5 @@ def test_what_does_not_fit_is_named(tmp_path):
         search(index, queries, ids, 5)
     with pytest.raises(DataError, match="the index has 600 of 16; build the index again"):
         search_index(index, DenseScorer(write_store(tmp_path / "b", corpus[:50]), queries), ids[:50], 5)
-    with pytest.raises(ConfigError, match="k_factor=0"):
-        search_index(index, DenseScorer(reader, queries), ids, 5, k_factor=0)
     with pytest.raises(DataError, match="600 rows, expected 599"):
         search_index(index, DenseScorer(reader, queries), ids[:599], 5)
-    with pytest.raises(ConfigError, match="sample=0"):
-        measure(search_index(index, DenseScorer(reader, queries), ids, 5), lambda rows: None, 5, sample=0)

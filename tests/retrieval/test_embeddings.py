@@ -8,7 +8,7 @@ skips its check.
 import numpy as np
 import pytest
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.shards import Shards
 
@@ -119,5 +119,3 @@ def test_bad_blocks_are_refused(tmp_path):
         store.write(1, bad)
     with pytest.raises(DataError, match="3 shards to go"):
         store.finish()
-    with pytest.raises(ConfigError, match="dim=0"):
-        EmbeddingWriter(tmp_path, "x", 1, 0, "k")

@@ -153,7 +153,5 @@ def test_what_does_not_fit_is_named(tmp_path, small_blocks):
     bad.values[300] = np.nan
     with pytest.raises(DataError, match="document's representation is not finite"):
         search.ranked_run(JointScorer(reader, bad, queries, mu), ids, 3)
-    with pytest.raises(ConfigError, match="candidates=2 for depth=3"):
-        JointScorer(reader, words, queries, mu).two_step_run(ids, 3, candidates=2)
     with pytest.raises(DataError, match="399 document ids for 400 embeddings"):
         JointScorer(reader, words, queries, mu).two_step_run(ids[:399], 3)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from search_data import written_out
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
 from pretrieve.retrieval.shards import Shards, remove_store
@@ -113,8 +113,6 @@ def test_refused(tmp_path: Path) -> None:
     assert len(store.pending()) == 3
     with pytest.raises(DataError, match="3 shards to go"):
         store.finish()
-    with pytest.raises(ConfigError, match="top=30, vocabulary=20"):
-        LexicalWriter(tmp_path, "x", 3, 30, 20, "k")
     write(tmp_path)
     path = tmp_path / "corpus-lexical-00001.values.npy"
     content = path.read_bytes()
@@ -134,7 +132,7 @@ def test_refused(tmp_path: Path) -> None:
 
 def test_no_columns(tmp_path: Path) -> None:
     """A joint representation without its dense part."""
-    store = EmbeddingWriter(tmp_path, "corpus", 3, 0, "k", Shards(2), empty=True)
+    store = EmbeddingWriter(tmp_path, "corpus", 3, 0, "k", Shards(2))
     for shard, start, stop in store.pending():
         store.write(shard, np.empty((stop - start, 0)))
     store.finish()

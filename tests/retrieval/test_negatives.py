@@ -107,9 +107,9 @@ ROW = '{"query": "q1", "documents": ["a", "b"], "scores": [2.0, 1.0]}'
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([HEADER, ROW, ROW], "query 'q1' appears twice"),
-        ([HEADER, ROW.replace('"b"', '"a"')], "document 'a' appears twice for query 'q1'"),
-        ([HEADER, ROW.replace(", 1.0", "")], "query 'q1' has 2 documents but 1 scores"),
+        ([HEADER, ROW, ROW], "query id 'q1' occurs twice"),
+        ([HEADER, ROW.replace('"b"', '"a"')], "document 'a' occurs twice for query 'q1'"),
+        ([HEADER, ROW.replace(", 1.0", "")], "query 'q1' has 2 document ids but 1 scores"),
         ([HEADER, ROW.replace("1.0", "NaN")], "query 'q1' has a score that is not finite"),
         ([HEADER, ROW.replace("1.0", "1e99")], "query 'q1' has a score that is not finite"),
         ([HEADER, ROW, ROW[:20]], 'line 3: found \'{"query": "q1", "doc\''),
@@ -145,8 +145,10 @@ def test_missing_and_damaged_files(tmp_path: Path) -> None:
 
 
 def test_lists_that_do_not_belong_together() -> None:
-    with pytest.raises(DataError, match="negatives of bm25: 2 query ids, 1 lists of documents and 1 lists of scores"):
+    with pytest.raises(
+        DataError, match="negatives of bm25: 2 query ids, 1 lists of document ids and 1 lists of scores"
+    ):
         Negatives(["a", "b"], [["d"]], [np.ones(1)], {"source": "bm25"})
-    with pytest.raises(DataError, match="negatives of no file: document 'd' appears twice"):
+    with pytest.raises(DataError, match="negatives of no file: document 'd' occurs twice"):
         Negatives(["a"], [["d", "e", "d"]], [np.ones(3)])
     assert len(made(SOME)) == 3

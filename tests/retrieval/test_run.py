@@ -113,6 +113,13 @@ def test_what_looks_encoded_is_decoded_only_where_the_line_says_so(tmp_path, nam
     assert read_ranks(path) == {"q%20": [(1, "a%20b")]}
 
 
+@pytest.mark.parametrize("ids", [("q\ud800", "d"), ("q", "d\ud800"), ("q", "my d\ud800")])
+def test_half_of_a_surrogate_pair_in_an_id_is_named(tmp_path, ids):
+    with pytest.raises(DataError, match=r"run: query 'q.*', its id or that of a hit: \\ud800 without the other half"):
+        write_trec(tmp_path / "run", make({ids[0]: {ids[1]: 1.0}}), "t")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_query_without_hits_has_no_line(tmp_path):
     write_trec(tmp_path / "run", make({"a": {"d": 1.0}, "b": {}}), "t")
     assert (tmp_path / "run").read_text() == "a Q0 d 1 1 t\n"

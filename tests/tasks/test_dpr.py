@@ -15,8 +15,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.dpr_collection import DprPassage, read_passages, read_training
+from pretrieve.benchmarks.official.dpr_collection import read_passages, read_training
 from pretrieve.benchmarks.reading import build_collection
+from pretrieve.corpora.beir_documents import Document
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
@@ -66,13 +67,13 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_passages(files: dict[str, Path]) -> None:
-    assert list(read_passages(files["passages"])) == [
-        (2, DprPassage("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet')),
-        (3, DprPassage("2", '"Heroes" (album)', 'Heroes" is an album, called "the one')),
-        (4, DprPassage("3", "Plain", "It's plain – no quotes\u2028here")),
-        (5, DprPassage("4", "Tokyo", "東京 is a city")),
+    assert list(read_passages(files["passages"], True, Warnings())) == [
+        (2, Document("1", "Aaron", 'Aaron ( or ; "Ahärôn") is a prophet')),
+        (3, Document("2", '"Heroes" (album)', 'Heroes" is an album, called "the one')),
+        (4, Document("3", "Plain", "It's plain – no quotes\u2028here")),
+        (5, Document("4", "Tokyo", "東京 is a city")),
     ]
-    kept = dict(read_passages(files["passages"], strip_quotes=False))
+    kept = dict(read_passages(files["passages"], False, Warnings()))
     assert kept[3].text == '"Heroes" is an album, called "the one"'
 
 
@@ -83,9 +84,9 @@ def test_training_questions(files: dict[str, Path]) -> None:
     assert warnings.counts == {"training question without a positive passage": 1}
     assert questions[0].text == "who’s Aaron"
     assert questions[0].answers == ["prophet"]
-    assert [passage.id for passage in questions[0].positives] == ["4", "1"]
-    assert questions[2].positives == [DprPassage("2", "T2", "text 2")]
-    assert questions[2].hard == [DprPassage("", "", "no id")]
+    assert [passage.doc_id for passage in questions[0].positives] == ["4", "1"]
+    assert questions[2].positives == [Document("2", "T2", "text 2")]
+    assert questions[2].hard == [Document("", "", "no id")]
     assert questions[2].random == []
 
 
@@ -167,7 +168,7 @@ def test_messages_of_training_files(tmp_path: Path, part: str) -> None:
     path = tmp_path / "train.json"
     path.write_text(json.dumps([BAD_TRAINING[part]]))
     with pytest.raises(DataError) as caught:
-        list(read_training(path))
+        list(read_training(path, Warnings()))
     assert str(caught.value).startswith(str(path))
     assert part in str(caught.value)
 
@@ -182,7 +183,7 @@ def test_messages(files: dict[str, Path], tmp_path: Path) -> None:
     ]:
         path.write_text(text)
         with pytest.raises(DataError, match=f"passages.tsv: {part}"):
-            list(read_passages(path))
+            list(read_passages(path, True, Warnings()))
     with pytest.raises(ConfigError, match="negatives: 'soft' is not allowed; allowed: hard, all, none"):
         build_collection("dpr", files, tmp_path / "out", {"negatives": "soft"})
     with pytest.raises(DataError, match="DPR: no passages"):

@@ -72,7 +72,9 @@ def write(tmp_path: Path, sentences: list[str] = SENTENCES, **changes: Any) -> t
 
 
 def build(tmp_path: Path, tokenizer: Tokenizer, files: tuple[Path, Path], **options: Any) -> Task:
-    build_multireqa(*files, Target(tokenizer, tmp_path / "task", {"full": "all"}), **options)
+    build_multireqa(
+        *files, Target(tokenizer, tmp_path / "task", {"full": "all"}), **{"warnings": Warnings(), **options}
+    )
     return Task(tmp_path / "task")
 
 

@@ -75,7 +75,7 @@ def write(path: Path, records: list[dict[str, Any]]) -> Path:
 
 
 def test_the_form(tmp_path: Path) -> None:
-    (paragraph,) = read_paragraphs(write(tmp_path / "nq.jsonl.gz", [record()]))
+    (paragraph,) = read_paragraphs(write(tmp_path / "nq.jsonl.gz", [record()]), Warnings())
     assert paragraph.article == "I <3 You"
     assert paragraph.context == "The caf\u00a0é of I <3 you , opened in 1971 ."
     (question,) = paragraph.questions
@@ -124,7 +124,7 @@ def test_the_original_form_keeps_the_spaces_of_the_page(tmp_path: Path) -> None:
     html = '<P>Caf\u00e9<B>s</B> <a href="x y">open</a><SUP title="a > b">2</SUP>, <B>in\n1971</B>.</P>'
     tokens = ["<P>", "Café", "s", "open", "2", ",", "in", "1971", ".", "</P>"]
     (paragraph,) = read_paragraphs(
-        write(tmp_path / "nq.jsonl.gz", [original(html.replace(" > ", " "), tokens, (0, 10), (7, 8))])
+        write(tmp_path / "nq.jsonl.gz", [original(html.replace(" > ", " "), tokens, (0, 10), (7, 8))]), Warnings()
     )
     assert paragraph.article == "Café & Bar"
     assert paragraph.context == "Cafés open2, in 1971."
@@ -185,7 +185,7 @@ def test_open_questions(tmp_path: Path) -> None:
 def test_messages(tmp_path: Path, made: dict[str, Any], part: str) -> None:
     path = write(tmp_path / "nq.jsonl.gz", [record(), made])
     with pytest.raises(DataError) as caught:
-        list(read_paragraphs(path))
+        list(read_paragraphs(path, Warnings()))
     assert str(caught.value).startswith(f"{path}: line 2: ")
     assert part in str(caught.value)
 
@@ -211,6 +211,7 @@ def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
     statistics = build_natural_questions(
         write(tmp_path / "nq.jsonl.gz", records),
         Target(tokenizer, tmp_path / "task", {"half": 0.5, "80pct": 0.8}, seed=1),
+        Warnings(),
     )
     assert statistics["queries"] == statistics["tuples"] == 40
     assert statistics["passages"] == 1

@@ -53,7 +53,7 @@ EXPECTED = [
 
 
 def read(path: Path) -> list[OpenQuestion]:
-    return [question for _, question in read_questions(path)]
+    return [question for _, question in read_questions(path, Warnings())]
 
 
 def test_the_csv_of_dpr(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_csv_of_dpr(tmp_path: Path) -> None:
     warnings = Warnings()
     assert [question for _, question in read_questions(path, warnings)] == EXPECTED
     assert warnings.counts == {"blank answer": 1}
-    assert [number for number, _ in read_questions(path)] == [1, 2, 3]
+    assert [number for number, _ in read_questions(path, Warnings())] == [1, 2, 3]
     (tmp_path / "packed").write_bytes(gzip.compress(CSV))
     assert read(tmp_path / "packed") == EXPECTED
 
@@ -106,7 +106,7 @@ BAD = {
     "answers '[]'; expected a list of one or more": "q\t[]",
     "answer 1970; expected text": "q\t[1970]",
     "every answer is blank": "q\t['', ' ']",
-    "half of a surrogate pair": r"q" + "\t" + r"['\ud83d']",
+    r"\ud83d without the other half of its surrogate pair": r"q" + "\t" + r"['\ud83d']",
     "question ''; expected text": "\t['a']",
     "1 fields; expected 2": "q",
     "3 fields; expected 2": "q\t['a']\t1",

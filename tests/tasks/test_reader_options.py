@@ -55,7 +55,11 @@ FILES = {"corpus": "config.yaml", "queries": "config.yaml", "test": "config.yaml
             "dev",
             "'dev' is not allowed; allowed: test, train, draw",
         ),
+        ("corpus", ONE, "words", 0, "0 is not allowed; allowed: a whole number from 1"),
         ("link-clicks", None, "candidates", 2, "2 is not allowed"),
+        ("link-clicks", None, "first", 0, "0 is not allowed"),
+        ("link-clicks", None, "lead_words", 0, "0 is not allowed"),
+        ("section-triplets", None, "per_article", 0, "0 is not allowed"),
     ],
 )
 def test_a_wrong_value_is_refused_before_any_job(
@@ -67,6 +71,23 @@ def test_a_wrong_value_is_refused_before_any_job(
     config["datasets"]["mine"] |= {"files": files} if files else {}
     with pytest.raises(ConfigError, match=rf"config: datasets\.mine: {reader}: reader_options\.{key}: {words}"):
         checked(config)
+
+
+@pytest.mark.parametrize("whole", [True, "articles", "sentences"])
+def test_an_open_task_needs_a_corpus(whole: bool | str, tokenizer, tmp_path: Path) -> None:
+    target = Target(tokenizer, tmp_path / "task", {"full": "all"})
+    with pytest.raises(ConfigError, match="squad: is made of a corpus or open to one, and none is given"):
+        build_task("squad", {"file": tmp_path / "none.json"}, target, None, {"open": whole})
+
+
+@pytest.mark.parametrize(
+    ("reader", "key"),
+    [("descriptions", "max_queries"), ("descriptions", "max_extra"), ("section-triplets", "max_examples")],
+)
+def test_a_limit_is_one_or_more(reader: str, key: str, tokenizer, tmp_path: Path) -> None:
+    target = Target(tokenizer, tmp_path / "task", {"full": "all"})
+    with pytest.raises(ConfigError, match=f"{reader}: {key} is 0; expected a whole number from 1"):
+        build_task(reader, {}, target, tmp_path, {key: 0})
 
 
 @pytest.mark.parametrize("reader", ["squad", "natural-questions"])

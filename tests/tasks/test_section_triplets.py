@@ -16,7 +16,7 @@ from example_reader import Examples, tree_bytes
 from linked_corpus import PAGES, write_corpus
 from tokenizers import Tokenizer
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.section_triplets import articles_of, build_section_triplets, triplets_of, usable
 from pretrieve.corpora.builder import build_corpus
 from pretrieve.corpora.mediawiki import read_encyclopedia
@@ -82,9 +82,6 @@ def test_limits(linked: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:
     assert by_page == dict.fromkeys(range(PAGES), 5)
     build_section_triplets(linked, Target(tokenizer, tmp_path / "b", {"full": "all"}, 1), max_examples=60)
     assert len(Examples(tmp_path / "b").examples) == 60
-    for limits in ({"per_article": 0}, {"max_examples": 0}):
-        with pytest.raises(ConfigError, match="is 0; expected at least 1"):
-            build_section_triplets(linked, Target(tokenizer, tmp_path / "x", SIZES, 1), **limits)
 
 
 def test_subsections_shared_sentences_and_length(tmp_path: Path) -> None:

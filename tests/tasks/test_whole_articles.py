@@ -17,7 +17,6 @@ import pytest
 from task_reader import Task
 from tokenizers import Tokenizer
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.benchmarks.official.squad_reqa import build_squad, joined, make_passage
 from pretrieve.corpora.builder import Article, build_corpus
 from pretrieve.corpora.tables import read_table
@@ -121,8 +120,3 @@ def test_an_article_without_a_passage_is_not_drawn(
     pq.write_table(pa.concat_tables([articles, rows.cast(articles.schema)]), own / "articles.parquet")
     rows = built(files, tokenizer, tmp_path / "task", own, 4).corpus.to_pylist()
     assert len(rows) == 7 and all(row["passage"] for row in rows)
-
-
-def test_articles_need_a_corpus(files: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="give open"):
-        build_squad(files, Target(tokenizer, tmp_path / "task", SIZES, 1), articles=True)

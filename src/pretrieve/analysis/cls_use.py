@@ -19,7 +19,7 @@ from pretrieve.analysis.plan import CLS_TERM
 from pretrieve.analysis.shared import Row, load_body, summary
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Asking, Batch
-from pretrieve.models.hf_format import load_encoder, load_tensors, read_encoder
+from pretrieve.models.hf_format import Checkpoint, encoder_of, load_tensors, read_encoder
 from pretrieve.models.transformer import Transformer
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.pretrain import trained_heads
@@ -64,20 +64,19 @@ def measure(directory: Path, store: TokenStore, device: torch.device, texts: int
     body = load_body(directory, store, options["length"], device)
     exchanged = WithAnothersCls(body.config)
     exchanged.load_state_dict(body.state_dict())
-    losses = [_losses(saved_body, directory, options, store, device, (texts, seed)) for saved_body in (body, exchanged)]
+    losses = [_losses(one, saved, store, device, (texts, seed)) for one in (body, exchanged)]
     own, other = (np.array(values) for values in losses)
     return [{"own": float(own.mean()), "other": float(other.mean()), **summary("difference", other - own)}]
 
 
 def _losses(
-    body: Transformer, directory: Path, options: dict, store: TokenStore, device: torch.device, drawn: tuple[int, int]
+    body: Transformer, saved: Checkpoint, store: TokenStore, device: torch.device, drawn: tuple[int, int]
 ) -> list[float]:
     """The decoder's loss of each batch, with that body and the heads of the directory."""
-    texts, seed = drawn
-    encoder, _ = load_encoder(directory)
+    (texts, seed), options = drawn, saved.about["objective"]
+    encoder, term = encoder_of(saved), CLS_TERM[options["name"]]
     encoder.body = body.eval().to(device)
     objective = build_objective(Setting(options, BATCH, encoder, store, seed, device))
-    saved, term = read_encoder(directory), CLS_TERM[options["name"]]
     for name, module in trained_heads(objective).items():
         load_tensors(module, saved.head(name), saved.path / "heads.safetensors")
     objective.module.eval().to(device)

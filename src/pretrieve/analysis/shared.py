@@ -1,4 +1,4 @@
-"""What the analyses share: texts, drawn from a token store by a seed, the models that read them, means over texts, files of rows.
+"""What the analyses share: texts, drawn from a token store by a seed, the models that read them, means over texts.
 
 Texts are of two kinds. *Sections*, as the corpus has them, for the entropy of attention, of which the paper takes 1,000 at random
 (paper ``condenser`` §5). And *pieces of one length*, for what depends on length or position (paper ``seed_encoder``
@@ -9,26 +9,19 @@ everywhere in this project.
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import write_text
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.transformer import Transformer
+from pretrieve.retrieval.embed import CHUNK_ROWS, TOKEN_BUDGET
 from pretrieve.text.packing import Packed, pack_spans
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.memory import token_budgets
 
-#: Tokens of one forward pass; it bounds memory.
-TOKEN_BUDGET = token_budgets(cpu=4096, cuda=65_536)
-#: Texts that are laid out at once.
-CHUNK_TEXTS = 8192
 #: Tokens of a text that are no words: [CLS] and [SEP].
 SPECIAL_TOKENS = 2
 
@@ -107,8 +100,8 @@ def batches(
     """The texts ``[CLS] words [SEP]`` of spans (n,), cut to ``length`` tokens, as many at a time as ``device`` should
     take: ``(rows (b,), packed)`` with sequence i of the packed batch being text ``rows[i]``."""
     lengths = np.broadcast_to(np.asarray(lengths, dtype=np.int64), (len(starts),))
-    for begin in range(0, len(starts), CHUNK_TEXTS):
-        chunk = slice(begin, begin + CHUNK_TEXTS)
+    for begin in range(0, len(starts), CHUNK_ROWS):
+        chunk = slice(begin, begin + CHUNK_ROWS)
         packed = pack_spans(store, starts[chunk], lengths[chunk], length)
         for first, last in packed.slices(TOKEN_BUDGET[device.type]):
             yield begin + packed.order[first:last], packed.part(first, last)
@@ -149,13 +142,3 @@ def summary(name: str, values: np.ndarray) -> Row:
     """
     values = np.asarray(values, dtype=np.float64)
     return {name: float(values.mean()), "sd": float(values.std(ddof=1)) if len(values) > 1 else "", "n": len(values)}
-
-
-def write_rows(path: Path, rows: Sequence[Mapping[str, object]]) -> None:
-    """Write rows with equal columns as CSV; fractions with six significant digits."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()})
-    write_text(path, text.getvalue())

@@ -8,11 +8,11 @@ import argparse
 from pathlib import Path
 
 from pretrieve.analysis import attention_entropy, cls_use, decoder_states, pair_similarity
-from pretrieve.analysis.shared import write_rows
 from pretrieve.base.arguments import add_threads, json_object, required, required_lists
 from pretrieve.base.program import one_each
 from pretrieve.base.progress import Progress
 from pretrieve.text.token_store import TokenStore
+from pretrieve.training.csv_rows import write_rows
 from pretrieve.training.device import choose_device
 
 ANALYSES = {

@@ -140,10 +140,8 @@ def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterat
     than what a model reads. A page of a PDF is a section, ``name#2`` its second page. Files of other kinds are counted in
     ``warnings``, but for questions and judgements.
 
-    Raises ConfigError for another word, and what the reader raises.
+    Raises what the reader raises.
     """
-    if documents not in DOCUMENTS:
-        raise ConfigError(f"documents {documents!r} is not allowed; allowed: {', '.join(DOCUMENTS)}.")
     for file, article in read_files([folder], warnings):
         yield from _of_file(file.as_posix(), article, documents)
     for file in passed_over(folder, TEXTS):

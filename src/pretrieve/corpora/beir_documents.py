@@ -19,10 +19,8 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.wikitext import Paragraph, Section, with_text
-from pretrieve.raw.raw_text import Warnings, read_json_lines
+from pretrieve.raw.raw_text import Warnings, check_id, read_json_lines
 
-#: Bytes of an id: more Lucene takes for no word [IndexWriter.MAX_TERM_LENGTH].
-LONGEST_ID = 32_766
 _TABLE = re.compile(r"\.([ct]sv(\.gz|\.bz2)?|parquet)$", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)$")
 
@@ -101,10 +99,7 @@ def id_of(record: dict[str, Any], path: Path, line: int, warnings: Warnings) -> 
             f"{path}: line {line}: '_id' is {found}; expected a text that is not empty"
             f"{f': write {json.dumps(str(value))}' if isinstance(value, float) else ''}."
         )
-    if len(value.encode()) > LONGEST_ID:
-        raise DataError(
-            f"{path}: line {line}: '_id' has {len(value.encode()):,} bytes; expected at most {LONGEST_ID:,}: {value[:60]!r}…"
-        )
+    check_id(f"{path}: line {line}: '_id'", value)
     return value
 
 

@@ -35,7 +35,7 @@ class Article:
 
     ``sections``: in order, the first with heading '' and level 1; they and their paragraphs are gone through once, so a
     generator of a long book will do. Targets of links are normalised titles
-    (:func:`~pretrieve.corpora.wikitext.normalise_title`). ``page_id``: number of the page where the source has one,
+    (:func:`~pretrieve.corpora.wikitext.link_target`). ``page_id``: number of the page where the source has one,
     else -1. ``lead``: a separately written first paragraph (:mod:`pretrieve.corpora.mediawiki`), which becomes the first
     passage.
     """

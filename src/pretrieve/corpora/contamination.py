@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.corpora.tables import read_rows, read_table
+from pretrieve.corpora.tables import read_rows, read_table, titles_of
 from pretrieve.corpora.wikitext import article_title
 from pretrieve.raw.json_file import read_json
 
@@ -193,7 +193,7 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dic
         raise ConfigError(f"share {share:g}: expected a share of a paragraph's 8-grams, above 0 and at most 1.")
     paragraphs = read_test_paragraphs(test)
     index = _Index(paragraphs)
-    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
+    titles = titles_of(corpus)
     of_title: dict[str, list[int]] = {}
     for number, paragraph in enumerate(paragraphs):
         if title := article_title(paragraph.title):

@@ -32,9 +32,9 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.sizes import FACTOR, factor, too_large, unpacked_limit
 from pretrieve.corpora.builder import Article, Redirect
 from pretrieve.corpora.markdown import sections_of
-from pretrieve.corpora.plain_text import UnreadableFile, paragraphs_of, stem, text_files
+from pretrieve.corpora.plain_text import UnreadableFile, paragraphs_of, stem, text_files, text_lines
 from pretrieve.corpora.wikitext import Paragraph, Section, with_text
-from pretrieve.raw.raw_text import LONGEST, Warnings, read_lines
+from pretrieve.raw.raw_text import LONGEST, Warnings
 
 MARKDOWN, HTML, PDF = (".md", ".markdown"), (".html", ".htm"), ".pdf"
 SUFFIXES = (*MARKDOWN, *HTML, PDF, ".txt")
@@ -65,7 +65,7 @@ def _linked_file(file: Path, address: str) -> str | None:
 def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path, Article]]:
     """The files with text in them, by their places in the folder, and the article of each.
 
-    Raises what :func:`~pretrieve.corpora.plain_text.text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
+    Raises what :func:`~pretrieve.corpora.plain_text.text_files` and :func:`~pretrieve.corpora.plain_text.text_lines` raise.
     """
     for folder, file in text_files(paths, SUFFIXES):
         if file.name.lower().endswith(HTML) and (folder / file).stat().st_size > LONGEST:
@@ -95,10 +95,9 @@ def _contents(folder: Path, file: Path) -> tuple[str, list[Section]]:
         return read_pdf(path)
     if name.endswith(HTML):
         return read_web_page(path)
-    texts = (line.text for line in read_lines(path))
     if name.endswith(MARKDOWN):
-        return sections_of(texts, partial(_linked_file, file))
-    return "", [Section("", 1, [Paragraph(text) for text in paragraphs_of(texts)])]
+        return sections_of(text_lines(path), partial(_linked_file, file))
+    return "", [Section("", 1, [Paragraph(text) for text in paragraphs_of(text_lines(path))])]
 
 
 def read_pdf(path: Path) -> tuple[str, list[Section]]:

@@ -28,7 +28,7 @@ from typing import Any
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, Item, Redirect
-from pretrieve.corpora.wikitext import Section, normalise_title, parse_page
+from pretrieve.corpora.wikitext import Section, link_target, parse_page
 from pretrieve.raw.json_file import read_json
 from pretrieve.raw.raw_bytes import open_raw
 
@@ -189,7 +189,7 @@ def read_encyclopedia(
     for dump in dumps:
         for page in read_pages(dump):
             if page.redirect is not None:
-                yield Redirect(page.title, normalise_title(page.redirect))
+                yield Redirect(page.title, link_target(page.redirect))
                 continue
             article = Article(page.title, parse_page(page.text), page.page_id)
             if lead := leads.pop(page.title, None):

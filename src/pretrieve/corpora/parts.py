@@ -12,15 +12,16 @@ from typing import Any
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, Item, UnplacedLink, build_corpus
+from pretrieve.corpora.plain_text import text_lines
 from pretrieve.corpora.readers import Part, check_part, read_part
 from pretrieve.corpora.titles import EarlierTitles
 from pretrieve.corpora.wikitext import article_title
-from pretrieve.raw.raw_text import Warnings, read_lines
+from pretrieve.raw.raw_text import Warnings
 
 
 def read_titles(path: Path) -> list[str]:
     """Titles, one a line; blank lines and lines that begin with ``#`` and a blank are no titles."""
-    lines = (line.text.strip() for line in read_lines(path))
+    lines = map(str.strip, text_lines(path))
     return [line for line in lines if line and not line.startswith("# ") and line != "#"]
 
 

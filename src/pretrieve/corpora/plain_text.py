@@ -101,6 +101,13 @@ def stem(file: Path, suffixes: tuple[str, ...] = SUFFIXES) -> str:
     return next((name[: -len(s)] for s in sorted(suffixes, key=len, reverse=True) if name.lower().endswith(s)), name)
 
 
+def text_lines(path: Path) -> Iterator[str]:
+    """The lines of a text; a carriage return alone ends one too, as in files of old Macs. Raises what
+    :func:`~pretrieve.raw.raw_text.read_lines` raises."""
+    for line in read_lines(path):
+        yield from line.text.rstrip("\r").split("\r")
+
+
 def paragraphs_of(lines: Iterable[str], words: int = WORDS) -> Iterator[str]:
     """Join lines to paragraphs, up to the next blank line or the first line end after ``words`` words.
 
@@ -121,10 +128,10 @@ def paragraphs_of(lines: Iterable[str], words: int = WORDS) -> Iterator[str]:
 def read_plain(paths: Iterable[Path], warnings: Warnings) -> Iterator[Article]:
     """One article for each file (plain, gzip or bzip2); its paragraphs are read as they are asked for.
 
-    Raises what :func:`text_files` and :func:`~pretrieve.raw.raw_text.read_lines` raise.
+    Raises what :func:`text_files` and :func:`text_lines` raise.
     """
     for folder, file in text_files(paths):
-        paragraphs = paragraphs_of(line.text for line in read_lines(folder / file))
+        paragraphs = paragraphs_of(text_lines(folder / file))
         first = next(paragraphs, None)
         if first is None:
             warnings.add("file without text, left out", str(folder / file))

@@ -27,8 +27,8 @@ import pyarrow as pa
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.sizes import RATIO, too_large, unpacked_limit
-from pretrieve.corpora.beir_documents import LONGEST_ID, Document
-from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.corpora.beir_documents import Document
+from pretrieve.raw.raw_text import Form, Warnings, check_id, read_columns, read_json_lines, read_lines
 from pretrieve.tasks.collection_ids import HashedIds, hash_ids
 
 HUB = "hub:"
@@ -299,8 +299,8 @@ def _as_text(value: Any, where: str, what: str) -> str:
     if value is None or (isinstance(value, float) and isnan(value)):
         return ""
     text = str(value)
-    if what == "id" and (size := len(text.encode())) > LONGEST_ID:
-        raise DataError(f"{where} has {size:,} bytes; expected at most {LONGEST_ID:,}: {text[:60]!r}…")
+    if what == "id":
+        check_id(where, text)
     return text
 
 

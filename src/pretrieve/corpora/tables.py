@@ -109,17 +109,16 @@ class TableWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
-        if kind is None:
-            try:
-                self._flush()
-            except BaseException:
-                self._give_up()
-                raise
+        if kind is not None:
+            return self._give_up()
+        try:
+            self._flush()
             with room_for(self.path, remove=[self._temporary]):
                 self._writer.close()
                 os.replace(self._temporary, self.path)
-        else:
+        except BaseException:
             self._give_up()
+            raise
 
     def _give_up(self) -> None:
         """Close without a word: what is still in a buffer may fail to be written, and is not wanted."""
@@ -142,6 +141,11 @@ def read_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple]:
         _check_columns(path, columns, file.schema_arrow.names)
         for batch in file.iter_batches(batch_size=ROW_GROUP, columns=columns, use_threads=False):
             yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+
+
+def titles_of(corpus: Path) -> list[str]:
+    """The titles of a corpus's articles; raises as :func:`read_table` does."""
+    return read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
 
 
 def check_table(path: Path, columns: Sequence[str]) -> None:

@@ -153,10 +153,10 @@ def article_title(title: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def normalise_title(target: str) -> str:
+def link_target(target: str) -> str:
     """A link target as the title of the article that it leads to: without the section.
 
-    >>> normalise_title("anarcho-capitalism#History ")
+    >>> link_target("anarcho-capitalism#History ")
     'Anarcho-capitalism'
     """
     return article_title(target.partition("#")[0])
@@ -203,7 +203,7 @@ Link(target='State', start=11, end=17)])
         start = length + len(before)
         length = start + len(label)
         position = match.end()
-        title = normalise_title(target)
+        title = link_target(target)
         if title and label:
             links.append(Link(title, start, length))
     pieces.append(line[position:])

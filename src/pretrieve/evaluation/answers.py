@@ -8,14 +8,15 @@ What an answer is and when a passage contains it: :mod:`pretrieve.tasks.answers`
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.tables import read_table
+from pretrieve.base.errors import DataError
+from pretrieve.corpora.tables import check_table
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.tasks.answers import Answers, Passages, contains, read_answers
 
@@ -23,7 +24,7 @@ from pretrieve.tasks.answers import Answers, Passages, contains, read_answers
 def hits_at(
     run: Run,
     answers: Mapping[str, Answers],
-    passages: Passages | Mapping[str, str],
+    passages: Passages,
     cuts: Sequence[int],
 ) -> dict[int, dict[str, int]]:
     """``hits[k][query_id]``, 0 or 1, for every question of ``answers`` and in its order.
@@ -31,12 +32,8 @@ def hits_at(
     A question that is missing from the run, or has no hits there, counts 0; one that only the run has is omitted.
     Each passage is cut into words at most once, and none after the first hit of its question.
 
-    Raises ConfigError when a cut is below 1 or there is none, and DataError when a document of the run has no passage.
+    Raises DataError when a document of the run has no passage.
     """
-    if not cuts or min(cuts) < 1:
-        raise ConfigError(f"hits@k for k in {list(cuts)}; expected one or more cuts of at least 1, such as 20.")
-    if not isinstance(passages, Passages):
-        passages = Passages(passages)
     ranked = dict(zip(run.query_ids, run.doc_ids, strict=True))
     first = {}
     for query_id, accepted in answers.items():
@@ -54,19 +51,15 @@ class TaskAnswers:
     def __init__(self, directory: Path | str) -> None:
         self.directory = Path(directory)
         self._path = self.directory / "answers.parquet"
-        self._answers: dict[str, Answers] | None = None
         self._passages = Passages({}, self.directory / "corpus.parquet")
+
+    @cached_property
+    def _answers(self) -> dict[str, Answers]:
+        return read_answers(self._path)
 
     def known(self, query_ids: Collection[str]) -> bool:
         """Whether the task has answers of all these questions; False where it has none at all."""
-        if self._answers is None and not self._path.is_file():
-            return False
-        return all(query_id in self._read() for query_id in query_ids)
-
-    def _read(self) -> dict[str, Answers]:
-        if self._answers is None:
-            self._answers = read_answers(self._path)
-        return self._answers
+        return self._path.is_file() and all(query_id in self._answers for query_id in query_ids)
 
     def hits(self, run: Run, query_ids: Collection[str], cuts: Sequence[int]) -> dict[int, dict[str, int]]:
         """:func:`hits_at` for ``query_ids``.
@@ -74,19 +67,18 @@ class TaskAnswers:
         Raises DataError when a file is missing or damaged, a question has no row in ``answers.parquet``, or a document of the
         run none in ``corpus.parquet``; file and id are named.
         """
-        if self._answers is None and not self._path.is_file():
+        if not self._path.is_file():
             raise DataError(
                 f"{self._path}: no such file, and hits@{min(cuts)} needs it: it has the answers of each question. "
                 "Write it with the task, or leave hits out of the metrics."
             )
-        answers = self._read()
-        missing = [query_id for query_id in query_ids if query_id not in answers]
+        missing = [query_id for query_id in query_ids if query_id not in self._answers]
         if missing:
             raise DataError(
                 f"{self._path}: {len(missing)} of {len(query_ids)} questions have no answers, the first is '{missing[0]}'; "
                 "expected a row for every test question."
             )
-        asked = {query_id: answers[query_id] for query_id in query_ids}
+        asked = {query_id: self._answers[query_id] for query_id in query_ids}
         wanted = {
             doc_id
             for query_id, doc_ids in zip(run.query_ids, run.doc_ids, strict=True)
@@ -104,13 +96,8 @@ def read_passages(path: Path, doc_ids: Collection[str]) -> dict[str, str]:
     """
     if not doc_ids:
         return {}
-    try:
-        file = pq.ParquetFile(path)
-        complete = {"doc_id", "passage"} <= set(file.schema_arrow.names)
-    except (OSError, pa.ArrowInvalid):
-        complete = False
-    if not complete:
-        read_table(path, ["doc_id", "passage"])  # says in one line what is wrong
+    check_table(path, ["doc_id", "passage"])
+    file = pq.ParquetFile(path)
     wanted = pa.array(sorted(doc_ids), type=pa.string())
     found: dict[str, str] = {}
     for group in range(file.num_row_groups):

@@ -26,14 +26,12 @@ the ordinary ``mrr@k``: they matter for the runs of others, for ties, and for li
 from __future__ import annotations
 
 import difflib
-import gzip
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import DAMAGED_TEXT
-from pretrieve.retrieval.trec_run import Run, ids_of
+from pretrieve.retrieval.trec_run import Run, ids_of, run_lines
 
 #: Names that a task may list.
 CONVENTIONS = ("msmarco-passage-mrr", "msmarco-document-mrr", "drop-identical-ids")
@@ -93,8 +91,6 @@ def msmarco_mrr(
     * ``document``: hits are sorted by (rank, id) and numbered again, so gaps close and nothing is filled. The script
       does not cut; it asks for at most 100 hits. Here ``cut`` does it.
     """
-    if variant not in ("passage", "document"):
-        raise ConfigError(f"MS MARCO variant '{variant}' is unknown; expected passage or document.")
     if not 1 <= cut <= _RANKS:
         raise ConfigError(f"MS MARCO's MRR with a cut of {cut}; expected 1 to {_RANKS}.")
     if not any(query_id in relevant for query_id in hits):
@@ -121,29 +117,17 @@ def read_ranks(path: Path | str) -> dict[str, list[tuple[int, str]]]:
     Raises DataError when the file is missing or damaged, or a line is malformed or has a rank below 1; file and line are
     named. (The passage script takes rank 0 for rank 1,000.)
     """
-    path = Path(path)
     hits: dict[str, list[tuple[int, str]]] = {}
-    number = 0
-    try:
-        with (gzip.open if path.name.endswith(".gz") else open)(
-            path, "rt", encoding="utf-8-sig", newline="\n"
-        ) as stream:
-            for number, line in enumerate(stream, 1):
-                words = line.split()
-                doc, rank = (2, 3) if len(words) == 6 else (1, 2)
-                if len(words) not in (3, 6) or not words[rank].isdecimal() or int(words[rank]) < 1:
-                    raise DataError(
-                        f"{path}, line {number}: found '{line.rstrip()[:120]}', expected 'query document rank' or "
-                        "'query Q0 document rank score tag' with ranks from 1. Write the run again."
-                    )
-                query_id, doc_id = ids_of(words[0], words[1] if doc == 2 else "", words[doc])
-                hits.setdefault(query_id, []).append((int(words[rank]), doc_id))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file, expected a run.") from None
-    except DAMAGED_TEXT as error:
-        raise DataError(
-            f"{path}: damaged after line {number}: {error}. Expected UTF-8 text (gzip for .gz); write the run again."
-        ) from error
+    for number, line in run_lines(Path(path)):
+        words = line.split()
+        doc, rank = (2, 3) if len(words) == 6 else (1, 2)
+        if len(words) not in (3, 6) or not words[rank].isdecimal() or int(words[rank]) < 1:
+            raise DataError(
+                f"{path}, line {number}: found '{line.rstrip()[:120]}', expected 'query document rank' or "
+                "'query Q0 document rank score tag' with ranks from 1. Write the run again."
+            )
+        query_id, doc_id = ids_of(words[0], words[1] if doc == 2 else "", words[doc])
+        hits.setdefault(query_id, []).append((int(words[rank]), doc_id))
     return hits
 
 

@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.conventions import capped_recall
 from pretrieve.evaluation.ranx_metrics import ALONE, metric_of_ranx
@@ -244,10 +244,8 @@ def _rectangles(hits: Mapping[str, list[str]], qrels: Mapping[str, Mapping[str, 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
     """Read a task's ``qrels.parquet`` (query_id, doc_id, relevance); a pair judged twice is a DataError."""
-    table = read_table(path, ["query_id", "doc_id", "relevance"])
     qrels: dict[str, dict[str, int]] = {}
-    columns = (table[name].to_pylist() for name in ("query_id", "doc_id", "relevance"))
-    for row, (query_id, doc_id, grade) in enumerate(zip(*columns, strict=True)):
+    for row, (query_id, doc_id, grade) in enumerate(read_rows(path, ("query_id", "doc_id", "relevance"))):
         grades = qrels.setdefault(query_id, {})
         if doc_id in grades:
             raise DataError(

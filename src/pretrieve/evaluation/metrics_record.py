@@ -108,7 +108,8 @@ def metrics_record(
             "expected every test query in the qrels."
         )
     judged = {query_id: qrels.get(query_id, {}) for query_id in query_ids}
-    run = read_trec(run_path)
+    of_msmarco = [variant for variant in ("passage", "document") if f"msmarco-{variant}-mrr" in conventions]
+    run = read_trec(run_path, three_columns=bool(of_msmarco))
     refuse_other_queries(run, judged, run_path)
     if isinstance(candidates, pa.ChunkedArray):
         _report_unknown_documents(run, candidates, run_path)
@@ -116,9 +117,8 @@ def metrics_record(
     if "drop-identical-ids" in conventions:
         run = drop_identical_ids(run)
     scores = evaluate(run, judged, metrics, answers)
-    for variant in ("passage", "document"):
-        if f"msmarco-{variant}-mrr" in conventions:
-            _count_as_msmarco(scores, run_path, judged, variant)
+    for variant in of_msmarco:
+        _count_as_msmarco(scores, run_path, judged, variant)
     pool = _pool(run_path, candidates, query_ids)
     levels = chance_levels(judged, candidates, metrics, max(map(len, run.doc_ids), default=0))
     levels |= permuted_levels(run, judged, candidates, [name for name in metrics if name not in levels], answers)

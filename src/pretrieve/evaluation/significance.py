@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 
 #: Up to this many non-zero differences, all 2**n sign patterns are enumerated and the p-value is exact.
 EXACT_LIMIT = 12
@@ -49,15 +49,13 @@ def paired_randomisation_test(a: Sequence[float], b: Sequence[float], rounds: in
     The interval has every d for which the same test of a - b - d finds p >= 0.05: its bounds are quantiles of the mean
     differences of random subsets of pairs, those with a minus and those with a plus.
 
-    Raises DataError when lengths differ, there is no pair, or a score is not finite, and ConfigError when ``rounds`` < 1.
+    Raises DataError when lengths differ, there is no pair, or a score is not finite.
     """
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1 or len(a) == 0:
         raise DataError(f"paired test: scores of shapes {a.shape} and {b.shape}, expected (n,) twice with n >= 1.")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise DataError("paired test: a score is not finite, expected numbers; evaluate both runs again.")
-    if rounds < 1:
-        raise ConfigError(f"paired test: rounds={rounds}, expected 1 or more.")
     differences = a - b
     differences = differences[differences != 0]
     n, rng = len(differences), np.random.default_rng(seed)

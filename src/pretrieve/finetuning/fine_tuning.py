@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from pretrieve.finetuning.validation import BestWeights
 from pretrieve.training.device import Device
 from pretrieve.training.loop import content_key
 from pretrieve.training.objective import ContrastiveObjective, Objective
-from pretrieve.training.processes import Processes
+from pretrieve.training.processes import ALONE, Processes
 
 
 def options_of_size(options: Mapping[str, Any], size: str, watched: Collection[str]) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class FineTuning:
     start: Path | None = None
     teacher: Path | None = None
     negatives: Mapping[str, Path] = field(default_factory=dict)
-    processes: Processes | None = None
+    processes: Processes = ALONE
 
     @property
     def begin(self) -> Path:
@@ -55,12 +55,21 @@ class FineTuning:
         return content_key(dict(self.options), self.size, self.seed, about, weights, negatives, data)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Beside:
+    """What a training leaves beside its model. keep: puts it into the model's directory; clear: removes what only a killed run
+    needs; started: called before a fresh run."""
+
+    keep: Callable[[Path], object]
+    clear: Callable[[], object]
+    started: Callable[[], object] = lambda: None
+
+
+@dataclass(frozen=True)
 class Trainable:
     """objective: what :func:`pretrieve.training.loop.train` trains; steps: how many; save: writes the model's directory with
     what it is told about the run; key: of :meth:`FineTuning.key`; about: the encoder's ``pretrieve.json``; counts: of training
-    and validation examples; watcher: says which weights are saved; started: called before a fresh run; clear: removes what only
-    a killed run needs."""
+    and validation examples; watcher: says which weights are saved; beside: what else is left."""
 
     objective: Objective | ContrastiveObjective
     steps: int
@@ -69,5 +78,8 @@ class Trainable:
     about: dict[str, Any]
     counts: dict[str, int]
     watcher: BestWeights
-    started: Callable[[], None] = lambda: None
-    clear: Callable[[], None] = lambda: None
+    beside: tuple[Beside, ...] = ()
+
+    def leaving(self, more: Beside) -> Trainable:
+        """The same, with ``more`` beside its model."""
+        return replace(self, beside=(*self.beside, more))

@@ -16,7 +16,6 @@ from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
 from pretrieve.training.loop import Outcome, RunSettings, content_key, train, write_curve
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.processes import Processes
 
 #: Beside a finished model: what it was made of. A job that runs again because its scoring has changed finds the model there
 #: (``update`` of the rule's outputs), and trains nothing.
@@ -70,10 +69,11 @@ def finetune(
         return _kept(out)
     checkpoints = Checkpoints(run.work / "state", prepared.key)
     if checkpoints.latest() is None:
-        if run.processes is None or run.processes.first:
+        if run.processes.first:
             shutil.rmtree(out, ignore_errors=True)  # of another run
         prepared.watcher.start()
-        prepared.started()
+        for one in prepared.beside:
+            one.started()
     outcome = train(
         prepared.objective,
         optimiser_config(run.options, prepared.steps),
@@ -94,13 +94,15 @@ def finetune(
         "vocabulary_sha256": prepared.about["vocabulary_sha256"],
         **prepared.watcher.record(),
     }
-    if run.processes is None or run.processes.first:
+    if run.processes.first:
+        for one in prepared.beside:
+            one.keep(out)
         prepared.save(out, made)
         write_curve(out / "curve.csv", outcome.curve)
         note_finished(out, prepared.key)
         checkpoints.clear(keep=int(leaves_checkpoints()))
-        if not leaves_checkpoints():
-            prepared.clear()
+        for one in () if leaves_checkpoints() else prepared.beside:
+            one.clear()
     return outcome
 
 
@@ -113,7 +115,7 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
     """Train once for each number of epochs, each with a schedule of its own, and keep the one with the lowest validation loss
     (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search continues with the
     first number that is not done."""
-    processes, found, numbers = run.processes or Processes(), {}, run.options["epochs"]
+    processes, found, numbers = run.processes, {}, run.options["epochs"]
     options = {**run.options, "snapshots": max(1, run.options["snapshots"])}
     parts = [replace(run, options=options | {"epochs": n}, work=run.work / f"epochs{n:g}") for n in numbers]
     key = content_key(prepare(parts[0]).key, numbers, code_word())

@@ -122,6 +122,9 @@ class Groups:
                         "for negatives: add documents, or take a recipe with in_batch: true."
                     )
                 self.group = 1
+        numbers = {"random_negatives": self.random, "left_out_without_negatives": self.left_out}
+        #: For ``pretrieve.json``: queries with random negatives and those omitted, where there are any.
+        self.counts = {name: number for name, number in numbers.items() if number}
         self._one_each, self._in_turn = options["examples"] != "judgement", options["examples"] == "query"
         examples = [
             (row, place, source)
@@ -135,12 +138,6 @@ class Groups:
     def __len__(self) -> int:
         """Examples of an epoch."""
         return len(self._query)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """For ``pretrieve.json``: queries with random negatives and those omitted, where there are any."""
-        numbers = {"random_negatives": self.random, "left_out_without_negatives": self.left_out}
-        return {name: number for name, number in numbers.items() if number}
 
     def pool(self, query: int, source: int = 0) -> np.ndarray:
         """Candidate rows that the negatives of a query row are drawn from: list after list, best first; with ``sources:

@@ -13,6 +13,7 @@ state, nothing where it is the same ("CLS:768").
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,10 @@ from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import is_retriever, load_retriever
 
 REPRESENTATIONS = ("dense", "joint")
-#: Options of a joint representation that a recipe may omit, and their defaults.
-_JOINT = {"activation": "none", "sep": True, "zeroed": ()}
 
 
-def make_retriever(encoder_dir: Path, options: Mapping[str, Any], seed: int) -> tuple[DualEncoder, dict]:
-    """The retriever that ``options`` of a recipe describe, and what ``pretrieve.json`` of ``encoder_dir`` says.
+def make_retriever(directory: Path, options: Mapping[str, Any], seed: int) -> tuple[DualEncoder, dict]:
+    """The retriever that ``options`` of a recipe describe, and what ``pretrieve.json`` of ``directory`` says.
 
     Options: sharing, representation, head, dim (``hidden``: the body's), pooling, similarity; joint: parts, cls_dim, top, and
     if wanted lexical_head, activation, sep, zeroed. From a retriever's directory training continues: it must be what the
@@ -39,7 +38,6 @@ def make_retriever(encoder_dir: Path, options: Mapping[str, Any], seed: int) -> 
     Raises ConfigError for options that do not go together, or with the start, and DataError when a file is missing or damaged,
     or the encoder lacks the head that the options need.
     """
-    directory = Path(encoder_dir)
     if is_retriever(directory):
         dual, about = load_retriever(directory)
         _check(dual, options, directory)
@@ -87,13 +85,16 @@ def _wanted(options: Mapping[str, Any], saved: Checkpoint) -> dict[str, Any]:
     missing = [name for name in ("parts", "cls_dim", "top") if _given(options, name, None) is None]
     if missing:
         raise ConfigError(f"representation: joint needs {', '.join(missing)}; set them in the recipe.")
-    wanted |= {name: options[name] for name in ("parts", "cls_dim", "top")}
-    if wanted["cls_dim"] == "hidden":
-        wanted["cls_dim"] = hidden
-    wanted |= {name: _given(options, name, default) for name, default in _JOINT.items()}
-    wanted["lexical_head"] = _given(options, "lexical_head", "bow" if saved.head("bow") else "mlm")
-    wanted["head"] = _joint_head(_given(options, "head", "none"), wanted["cls_dim"], hidden)
-    return wanted
+    shape = {
+        field.name: options[field.name] for field in fields(JointShape) if _given(options, field.name, None) is not None
+    }
+    if shape["cls_dim"] == "hidden":
+        shape["cls_dim"] = hidden
+    shape.setdefault("lexical_head", "bow" if saved.head("bow") else "mlm")
+    return wanted | {
+        "shape": JointShape(**shape),
+        "head": _joint_head(_given(options, "head", "none"), shape["cls_dim"], hidden),
+    }
 
 
 def _joint_head(head: str, cls_dim: int, hidden: int) -> str:
@@ -104,11 +105,8 @@ def _encoder(
     saved: Checkpoint, wanted: Mapping[str, Any], seed: int, tower: int = 0
 ) -> tuple[Encoder | JointEncoder, bool]:
     """One tower on a saved body, and whether its projection is the saved one. tower: whose fresh projection it gets."""
-    names = ("parts", "cls_dim", "top", "lexical_head", *_JOINT)
     if wanted["representation"] == "joint":
-        encoder = JointEncoder(
-            saved.config, JointShape(**{name: wanted[name] for name in names}), seed, wanted["head"], tower
-        )
+        encoder = JointEncoder(saved.config, wanted["shape"], seed, wanted["head"], tower)
         for name, module in encoder.heads().items():
             if not (state := saved.head(name)):
                 raise DataError(

@@ -10,13 +10,15 @@ Several processes share the embedding; the first one searches.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from pretrieve.base.files import remove_if_empty
+from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import Job, encode, run_jobs, shard_rows
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
@@ -27,7 +29,7 @@ from pretrieve.retrieval.window_search import rank_documents
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.windows import PassageWindows
 from pretrieve.training.device import Device
-from pretrieve.training.processes import Processes
+from pretrieve.training.processes import ALONE, Processes
 
 
 class PresentSearch:
@@ -48,21 +50,38 @@ class PresentSearch:
         options: Mapping[str, Any],
         device: Device,
         directory: Path,
-        processes: Processes | None = None,
+        processes: Processes = ALONE,
     ) -> None:
         self._model, self.data, self._options, self._device = model, data, options, device
         self.directory = Path(directory)
         self._store = self.directory / "embeddings"
-        self.processes = processes or Processes()
+        self.processes = processes
+
+    def clear(self) -> None:
+        """Remove the folder; after the run's checkpoints, which need what stands there to continue."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+        remove_if_empty(self.directory.parent)
+
+    def keep(self, files: Iterable[Path], directory: Path) -> list[Path]:
+        """Copy files of the folder to a new one of the retriever's; returns where they are."""
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        return [Path(shutil.copyfile(file, directory / file.name)) for file in files]
+
+    @classmethod
+    def of(cls, model: DualEncoder, data: Dataset, run: FineTuning, folder: str) -> PresentSearch:
+        """For a run, in a folder of its own."""
+        return cls(model, data, run.options, run.device, run.work / folder, run.processes)
 
     def run(self, rows: np.ndarray, depth: int, moment: str) -> Run | None:
         """The best ``depth`` documents of query rows (n,). Every process calls this; the first one gets the run, the others None
         and perhaps sooner. ``moment``: names the weights."""
-        windows = self._windows()
+        data, options, limit = self.data, self._options, self._options.get("windows", 1)
+        # None for FirstP.
+        windows = None if limit == 1 else data.windows(options["passage_length"], limit)
         self._embed(windows, moment)
         if not self.processes.first:
             return None
-        data, options = self.data, self._options
         pack = lambda wanted: data.pack_queries(wanted, options["query_length"])
         queries = encode(self._model.query, pack, rows, self._device)
         reader = EmbeddingReader(self._store, "corpus")
@@ -73,11 +92,6 @@ class PresentSearch:
         del reader, scorer  # its files are mapped
         shutil.rmtree(self._store)
         return found
-
-    def _windows(self) -> PassageWindows | None:
-        """The windows of all documents; None for FirstP."""
-        limit = self._options.get("windows", 1)
-        return None if limit == 1 else self.data.windows(self._options["passage_length"], limit)
 
     def _embed(self, windows: PassageWindows | None, moment: str) -> None:
         data, tower, length = self.data, self._model.document, self._options["passage_length"]

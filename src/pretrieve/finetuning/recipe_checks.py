@@ -38,17 +38,13 @@ def check_loss(options: Mapping[str, Any]) -> None:
 def check_together(base: str, options: Mapping[str, Any], where: str) -> None:
     """Raise :class:`ConfigError` for options of a recipe that do not go together. base: its name in the presets; where: their
     key in the configuration."""
+    taught = options.get("loss") == "distillation"
     try:
-        _check(base, options)
+        if (taught or base == "ance" or options["kind"] == "cross-encoder") and options["group"] < 2:
+            raise ConfigError(f"group {options['group']} leaves a query no negative; set group: 2 or more.")
+        if base == "ance" and options["refresh"] < 1:
+            raise ConfigError("refresh 0 never searches for negatives; expected a refresh every 1 or more steps.")
+        if options["kind"] == "ranking" and not taught:
+            check_loss(options)
     except ConfigError as error:
         raise ConfigError(f"config: {where}: {error}") from None
-
-
-def _check(base: str, options: Mapping[str, Any]) -> None:
-    taught = options.get("loss") == "distillation"
-    if (taught or base == "ance" or options["kind"] == "cross-encoder") and options["group"] < 2:
-        raise ConfigError(f"group {options['group']} leaves a query no negative; set group: 2 or more.")
-    if base == "ance" and options["refresh"] < 1:
-        raise ConfigError("refresh 0 never searches for negatives; expected a refresh every 1 or more steps.")
-    if options["kind"] == "ranking" and not taught:
-        check_loss(options)

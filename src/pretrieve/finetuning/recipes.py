@@ -44,6 +44,7 @@ _T5 = "dual_encoders §4; t5x_retrieval models.py:213, losses.py:129, finetune.g
 _AS_IT_IS = "no paper; all-MiniLM-L6-v2: modules.json, 1_Pooling/config.json, sentence_bert_config.json"
 _STS = "condenser A.1; Reimers & Gurevych 2019 §4.2 (batch 16)"
 _SECTIONS = "condenser A.1; Reimers & Gurevych 2019 §4.4"
+_GLUE = "seed_encoder A.2: the schedule of Devlin et al. 2019 A.3"
 
 _DPR = Recipe(
     model=Model(_CONDENSER),
@@ -81,6 +82,9 @@ _PAIRWISE = Recipe(
         query_length=64,
         passage_length=128,
     ),
+)
+_SENTENCES_RUN = Run(
+    _STS, batch=16, epochs=4, few_epochs=(4, 8), learning_rate=2e-5, query_length=128, passage_length=128
 )
 _DUPMAE_RUN = Run(_DUPMAE, batch=128, epochs=4, learning_rate=2e-5, query_length=32, passage_length=140)
 _DUPMAE_STAGE = Recipe(model=JointModel(_DUPMAE), data=Ranking(_DUPMAE, pool=200), run=_DUPMAE_RUN)
@@ -155,41 +159,18 @@ _RECIPES: dict[str, Recipe] = {
     "sts": Recipe(
         kind="regression",
         model=Model(_STS, similarity="cosine", pooling="mean"),
-        run=Run(
-            _STS,
-            batch=16,
-            epochs=4,
-            few_epochs=(4, 8),
-            learning_rate=2e-5,
-            query_length=128,
-            passage_length=128,
-        ),
+        run=_SENTENCES_RUN,
     ),
     "sections": Recipe(
         kind="triplet",
         model=Model(_SECTIONS, pooling="mean"),
         data=Triplets("Reimers & Gurevych 2019 §3: 1, Euclidean distance"),
-        run=Run(
-            _SECTIONS,
-            batch=16,
-            epochs=1,
-            few_epochs=(1, 4, 8),
-            learning_rate=2e-5,
-            query_length=128,
-            passage_length=128,
-        ),
+        run=replace(_SENTENCES_RUN, source=_SECTIONS, epochs=1, few_epochs=(1, 4, 8)),
     ),
     "glue": Recipe(
         kind="classification",
         data=Classes("MNLI has 3 classes, QQP, QNLI and SST-2 have 2"),
-        run=Run(
-            "seed_encoder A.2: the schedule of Devlin et al. 2019 A.3",
-            batch=32,
-            epochs=3,
-            learning_rate=2e-5,
-            query_length=128,
-            passage_length=128,
-        ),
+        run=replace(_SENTENCES_RUN, source=_GLUE, batch=32, epochs=3, few_epochs=()),
     ),
     "news": Recipe(
         kind="clicks",

@@ -22,28 +22,23 @@ the embedding; the first one searches, and all read its file.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from pretrieve.base.errors import DataError
-from pretrieve.base.files import remove_if_empty
-from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
+from pretrieve.finetuning.fine_tuning import Beside, FineTuning, Trainable
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.train_curve import with_curve
 from pretrieve.finetuning.train_maxp import MaxP
 from pretrieve.finetuning.train_ranking import ranking_parts
-from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.objective import MicroBatch
 
 
@@ -125,40 +120,24 @@ class FreshNegatives:
         return negatives
 
     def keep(self, directory: Path, steps: int, refresh: int) -> list[Path]:
-        """Copy the files of a finished run of this many steps into the retriever's directory; returns where they are."""
-        wanted = [self.path(step) for step in range(0, steps, refresh) if self.path(step).is_file()]
-        Path(directory).mkdir(parents=True, exist_ok=True)
-        return [Path(shutil.copyfile(path, Path(directory) / path.name)) for path in wanted]
-
-    def clear(self) -> None:
-        """Remove the run's folder; after its checkpoints, which need it to continue."""
-        shutil.rmtree(self.directory, ignore_errors=True)
-        remove_if_empty(self.directory.parent)
+        """Copy the files of a finished run of this many steps to a new folder of the retriever's; returns where they are."""
+        files = map(self.path, range(0, steps, refresh))
+        return self._present.keep(filter(Path.is_file, files), directory)
 
 
 class AnceObjective(RankingObjective):
     """A ranking objective whose groups are renewed every ``refresh`` steps, from the lists of ``fresh``.
 
-    groups: of the given negatives, until the first refresh; None: the first is before step 0. The other arguments are those of
-    :class:`~pretrieve.finetuning.ranking.RankingObjective`.
+    The other arguments are those of :class:`~pretrieve.finetuning.ranking.RankingObjective`. groups: of the given negatives,
+    until the first refresh; None: the first is before step 0.
 
     Its micro-batches are a function of the step and of the weights at the last refresh: they must be asked for in the order of
     the steps, and at the step of a refresh with the weights of that moment; the loop does so (:meth:`known_until`).
     """
 
-    def __init__(
-        self,
-        model: DualEncoder,
-        data: Dataset,
-        groups: Groups | None,
-        options: Mapping[str, Any],
-        fresh: FreshNegatives,
-        device: torch.device | str = "cpu",
-        budget: int | None = None,
-    ) -> None:
-        self.refresh = options["refresh"]
-        super().__init__(model, data, groups, options, device, budget)
-        self._given, self._fresh = groups, fresh
+    def __init__(self, fresh: FreshNegatives, *ranking: Any, **more: Any) -> None:
+        super().__init__(*ranking, **more)
+        self.refresh, self._given, self._fresh = self.options["refresh"], self.groups, fresh
         #: The step of the refresh whose lists are in use; -1: none yet.
         self.refreshed = -1
 
@@ -191,21 +170,9 @@ def prepare(run: FineTuning) -> Trainable:
     """Until the first refresh the given negatives are used, if there are any. The lists of every refresh are kept in
     ``negatives/`` of the retriever's directory."""
     parts, options = ranking_parts(run), run.options
-    task, device = parts.data.task, run.device
-    fresh = FreshNegatives(
-        PresentSearch(parts.model, task, options, device, run.work / "negatives", run.processes),
-        parts.data.train,
-        options,
-        run.seed,
-        parts.key,
-    )
-    given = parts.data.groups if run.negatives else None
+    search = PresentSearch.of(parts.model, parts.data.task, run, "negatives")
+    fresh = FreshNegatives(search, parts.data.train, options, run.seed, parts.key)
     kind = MaxPAnce if options["windows"] > 1 else AnceObjective
-    trained = parts.trainable(kind(parts.model, task, given, options, fresh, device.device))
-
-    def save(out: Path, info: dict[str, Any]) -> None:
-        shutil.rmtree(out / "negatives", ignore_errors=True)
-        fresh.keep(out / "negatives", parts.steps, options["refresh"])
-        trained.save(out, info)
-
-    return with_curve(run, parts, replace(trained, save=save, clear=fresh.clear))
+    trained = parts.trainable(partial(kind, fresh), parts.data.groups if run.negatives else None)
+    kept = Beside(lambda out: fresh.keep(out / "negatives", parts.steps, options["refresh"]), search.clear)
+    return with_curve(parts, trained.leaving(kept))

@@ -7,15 +7,13 @@ are scored like any other, later; nothing is chosen by them.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
+from pretrieve.finetuning.fine_tuning import Beside, FineTuning, Trainable
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.train_ranking import Parts, ranking_parts
@@ -63,46 +61,22 @@ class StepCurve:
             write_trec(self._directory / f"{done}.trec.gz", run, "dense")
 
     def keep(self, directory: Path) -> None:
-        """Move the runs of a finished training to the retriever's directory."""
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        for file in sorted(self._directory.glob("*.trec.gz")):
-            shutil.copyfile(file, directory / file.name)
-
-    def clear(self) -> None:
-        """Remove what stands beside the checkpoints."""
-        shutil.rmtree(self._directory, ignore_errors=True)
+        """Copy the runs of a finished training to the retriever's directory."""
+        self._present.keep(sorted(self._directory.glob("*.trec.gz")), directory)
 
 
 def prepare(run: FineTuning, objective: type[RankingObjective] = RankingObjective) -> Trainable:
     """As :func:`~pretrieve.finetuning.train_ranking.prepare`, with the runs of ``curve`` steps next to the retriever."""
     parts = ranking_parts(run)
-    data = parts.data
-    trained = parts.trainable(objective(parts.model, data.task, data.groups, run.options, run.device.device))
-    return with_curve(run, parts, trained)
+    return with_curve(parts, parts.trainable(objective, parts.data.groups))
 
 
-def with_curve(run: FineTuning, parts: Parts, trained: Trainable) -> Trainable:
+def with_curve(parts: Parts, trained: Trainable) -> Trainable:
     """The same training, with such runs if the recipe's option ``curve`` asks for them."""
+    run, task = parts.run, parts.data.task
     if not run.options["curve"]:
         return trained
-    test = parts.data.task.split(run.size, "test")
-    task, steps = parts.data.task, run.work / "steps"
-    curve = StepCurve(
-        PresentSearch(parts.model, task, run.options, run.device, steps, run.processes), test, run.options, parts.steps
-    )
+    search = PresentSearch.of(parts.model, task, run, "steps")
+    curve = StepCurve(search, task.split(run.size, "test"), run.options, parts.steps)
     curve.beside(parts.watcher)
-
-    def started() -> None:
-        trained.started()
-        curve.look(0)
-
-    def save(out: Path, info: dict[str, Any]) -> None:
-        curve.keep(out / "steps")
-        trained.save(out, info)
-
-    def clear() -> None:
-        curve.clear()
-        trained.clear()
-
-    return replace(trained, started=started, save=save, clear=clear)
+    return trained.leaving(Beside(lambda out: curve.keep(out / "steps"), search.clear, lambda: curve.look(0)))

@@ -23,7 +23,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,19 +34,18 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.base.progress import Progress
 from pretrieve.finetuning.cross_encoding import score_pairs
-from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
+from pretrieve.finetuning.fine_tuning import Beside, FineTuning, Trainable
 from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.losses import distillation_loss, kl_mean
 from pretrieve.finetuning.ranking import RankingObjective, own_scores, split_groups, whole_group
 from pretrieve.finetuning.train_ranking import ranking_parts
 from pretrieve.models.cross_encoder import CrossEncoder
-from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.retriever_files import load_cross_encoder
 from pretrieve.retrieval.negatives import FORMAT, read_lists, write_lists
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch
-from pretrieve.training.processes import Processes
+from pretrieve.training.processes import ALONE, Processes
 
 
 def describe_teacher(directory: Path) -> dict[str, Any]:
@@ -117,19 +116,18 @@ def score_groups(
     options: Mapping[str, Any],
     path: Path,
     device: Device,
-    processes: Processes | None = None,
+    processes: Processes = ALONE,
 ) -> TeacherScores:
     """The teacher's scores for the ``pairs`` of a run (:func:`pairs_of`): from ``path`` when that file was made by this teacher
     and has all of them, else computed, every process its share, and written there by the first.
 
     options: query_length and passage_length of the recipe. All processes end with the same scores.
     """
-    processes = processes or Processes()
     lengths = (options["query_length"], options["passage_length"])
     header = {**teacher.about, "query_length": lengths[0], "passage_length": lengths[1]}
     queries, documents = pairs
-    stored = _stored(path, data, header)
-    usable = stored is not None and not (stored.places(queries, documents) < 0).any()
+    stored, about = read_teacher_scores(path, data) if path.is_file() else (None, None)
+    usable = about == json.loads(json.dumps(header)) and not (stored.places(queries, documents) < 0).any()
     if min(processes.every(float(usable))):
         return stored
     own = slice(processes.rank, None, processes.world)
@@ -143,13 +141,6 @@ def score_groups(
         write_teacher_scores(path, result, data, header)
     processes.wait()
     return result
-
-
-def _stored(path: Path, data: Dataset, header: Mapping[str, Any]) -> TeacherScores | None:
-    if not Path(path).is_file():
-        return None
-    stored, about = read_teacher_scores(path, data)
-    return stored if about == json.loads(json.dumps(header)) else None
 
 
 def write_teacher_scores(path: Path, scores: TeacherScores, data: Dataset, about: Mapping[str, Any]) -> None:
@@ -181,26 +172,19 @@ def read_teacher_scores(path: Path, data: Dataset) -> tuple[TeacherScores, dict[
 
 
 class DistillationObjective(RankingObjective):
-    """Loss (1) or (2) over the groups of each step; arguments as of :class:`~pretrieve.finetuning.ranking.RankingObjective`.
+    """Loss (1) or (2) over the groups of each step.
 
-    teacher: scores of all groups. Of the options, ``distillation`` is the form, and ``contrastive_weight`` the λ of form 'kl',
-    whose softmax follows ``in_batch`` and ``direction``.
+    teacher: scores of all groups; the other arguments are those of :class:`~pretrieve.finetuning.ranking.RankingObjective`. Of
+    the options, ``distillation`` is the form, and ``contrastive_weight`` the λ of form 'kl', whose softmax follows ``in_batch``
+    and ``direction``.
     """
 
-    def __init__(
-        self,
-        model: DualEncoder,
-        data: Dataset,
-        groups: Groups,
-        options: Mapping[str, Any],
-        teacher: TeacherScores,
-        device: torch.device | str = "cpu",
-        budget: int | None = None,
-    ) -> None:
-        form = options["distillation"]
-        super().__init__(model, data, groups, {**options, "loss": "softmax"}, device, budget)
-        self.teacher, self.form = teacher, form
-        self.terms = {"distillation": 1.0} | ({"contrastive": options["contrastive_weight"]} if form == "kl" else {})
+    def __init__(self, teacher: TeacherScores, *ranking: Any, options: Mapping[str, Any], **more: Any) -> None:
+        super().__init__(*ranking, options={**options, "loss": "softmax"}, **more)
+        self.teacher, self.form = teacher, self.options["distillation"]
+        self.terms = {"distillation": 1.0}
+        if self.form == "kl":
+            self.terms["contrastive"] = self.options["contrastive_weight"]
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
         """The terms summed over the B queries of the step."""
@@ -223,19 +207,18 @@ def prepare(run: FineTuning) -> Trainable:
     if run.teacher is None:
         raise ConfigError("loss 'distillation' needs a teacher: set teacher to a recipe that trains a cross-encoder.")
     parts, options = ranking_parts(run), run.options
-    task, groups = parts.data.task, parts.data.groups
+    task = parts.data.task
     model, about = load_cross_encoder(run.teacher)
     task.check_vocabulary(about, run.teacher)
     file = run.work / "teacher.jsonl.gz"
     file.parent.mkdir(parents=True, exist_ok=True)
-    teacher, pairs = Teacher(model, describe_teacher(run.teacher)), pairs_of(groups, parts.steps, options["batch"])
+    teacher = Teacher(model, describe_teacher(run.teacher))
+    pairs = pairs_of(parts.data.groups, parts.steps, options["batch"])
     scores = score_groups(teacher, task, pairs, options, file, run.device, run.processes)
-    objective = DistillationObjective(parts.model, task, groups, options, scores, run.device.device)
-    trained = parts.trainable(objective)
 
-    def save(out: Path, info: dict[str, Any]) -> None:
+    def keep(out: Path) -> None:
         out.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, out / file.name)
-        trained.save(out, info)
 
-    return replace(trained, save=save, clear=lambda: file.unlink(missing_ok=True))
+    trained = parts.trainable(partial(DistillationObjective, scores), parts.data.groups)
+    return trained.leaving(Beside(keep, lambda: file.unlink(missing_ok=True)))

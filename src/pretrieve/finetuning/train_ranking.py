@@ -7,7 +7,7 @@ training).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +65,7 @@ class Parts:
     """What a retriever's training is made of, whichever its objective. key: of :meth:`FineTuning.key`; about: the encoder's
     ``pretrieve.json``."""
 
+    run: FineTuning
     model: DualEncoder
     data: RetrievalData
     steps: int
@@ -72,8 +73,10 @@ class Parts:
     about: dict[str, Any]
     watcher: BestSnapshot
 
-    def trainable(self, objective: RankingObjective) -> Trainable:
-        """With that objective, and saved as a retriever."""
+    def trainable(self, kind: Callable[..., RankingObjective], groups: Groups | None) -> Trainable:
+        """With the objective that ``kind`` makes, trained on ``groups`` and saved as a retriever."""
+        run = self.run
+        objective = kind(self.model, self.data.task, groups, options=run.options, device=run.device.device)
         save = lambda out, info: save_retriever(out, self.model, about=info)
         return Trainable(objective, self.steps, save, self.key, self.about, self.data.counts, self.watcher)
 
@@ -87,7 +90,7 @@ def ranking_parts(run: FineTuning) -> Parts:
     model.to(run.device.device)
     steps = steps_for(len(data.groups), options)
     watcher = BestSnapshot(model, data.task, data.train, data.valid, options, steps, run.device)
-    return Parts(model, data, steps, run.key(about, data.key), about, watcher)
+    return Parts(run, model, data, steps, run.key(about, data.key), about, watcher)
 
 
 def _with_words(options: Mapping[str, Any], task: Path) -> dict[str, Any]:
@@ -101,5 +104,4 @@ def _with_words(options: Mapping[str, Any], task: Path) -> dict[str, Any]:
 def prepare(run: FineTuning) -> Trainable:
     """Everything that :func:`pretrieve.finetuning.finetune.finetune` needs to train a retriever on given documents."""
     parts = ranking_parts(run)
-    data = parts.data
-    return parts.trainable(RankingObjective(parts.model, data.task, data.groups, run.options, run.device.device))
+    return parts.trainable(RankingObjective, parts.data.groups)

@@ -33,7 +33,6 @@ import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder, JointTower
 from pretrieve.models.projection import make_projection
@@ -43,6 +42,10 @@ SHARINGS = ("sde", "ade", "ade-ste", "ade-fte", "ade-spl")
 
 class DualEncoder(nn.Module):
     """``query`` and ``document``: two towers of one width and similarity; the same one, for dense vectors, if ``sde``.
+
+    width: numbers of a vector; similarity: ``cosine`` (vectors of norm 1) or ``dot``; config: of the document tower's body, whose
+    shape the query tower's has too; representation: ``dense`` or ``joint``; separate: whether the query tower has a tensor of its
+    own.
 
     :func:`dual_encoder` makes one from an encoder.
 
@@ -60,32 +63,10 @@ class DualEncoder(nn.Module):
             )
         # The document's first: of a shared tensor, torch keeps the first name.
         self.document, self.query, self.sharing = document, query, sharing
+        self.width, self.similarity, self.config = document.width, document.similarity, document.config
+        self.representation = "joint" if isinstance(document, JointTower) else "dense"
+        self.separate = core(query) is not core(document)
         self.register_load_state_dict_pre_hook(self._give_both_names)
-
-    @property
-    def width(self) -> int:
-        """Numbers of a vector."""
-        return self.document.width
-
-    @property
-    def similarity(self) -> str:
-        """``cosine`` (vectors of norm 1) or ``dot``."""
-        return self.document.similarity
-
-    @property
-    def config(self) -> BodyConfig:
-        """Of the document tower's body; the query tower's has the same shape."""
-        return self.document.config
-
-    @property
-    def representation(self) -> str:
-        """``dense`` or ``joint``."""
-        return "joint" if isinstance(self.document, JointTower) else "dense"
-
-    @property
-    def separate(self) -> bool:
-        """Whether the query tower has any tensor of its own."""
-        return core(self.query) is not core(self.document)
 
     def aliases(self) -> dict[str, str]:
         """Second name of a shared tensor → the name it is saved under."""

@@ -25,6 +25,7 @@ from pretrieve.base.files import write_json
 from pretrieve.models.checkpoint_names import BERT, T5
 from pretrieve.models.config import BodyConfig, check_shape
 from pretrieve.models.encoder import Encoder
+from pretrieve.models.published_configs import BERT_SIZES, T5_SIZES
 
 #: ``AutoModel``'s name for each family's encoder.
 _ARCHITECTURES = {"bert": "BertModel", "roberta": "RobertaModel", "electra": "ElectraModel", "ernie": "ErnieModel"}
@@ -32,14 +33,9 @@ _ARCHITECTURES = {"bert": "BertModel", "roberta": "RobertaModel", "electra": "El
 
 def _bert_config(config: BodyConfig) -> dict:
     """``config.json`` of a Transformer, by family."""
-    shown = {
+    shown = {theirs: getattr(config, ours) for ours, theirs in BERT_SIZES.items()} | {
         "model_type": config.family,
         "architectures": [_ARCHITECTURES[config.family]],
-        "vocab_size": config.vocabulary_size,
-        "hidden_size": config.hidden,
-        "num_hidden_layers": config.layers,
-        "num_attention_heads": config.heads,
-        "intermediate_size": config.feed_forward,
         "max_position_embeddings": config.max_positions + config.position_offset,
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": config.dropout,
@@ -56,15 +52,10 @@ def _bert_config(config: BodyConfig) -> dict:
 
 
 def _t5_config(config: BodyConfig) -> dict:
-    return {
+    return {theirs: getattr(config, ours) for ours, theirs in T5_SIZES.items()} | {
         "model_type": "t5",
         "architectures": ["T5EncoderModel"],
-        "vocab_size": config.vocabulary_size,
-        "d_model": config.hidden,
         "d_kv": config.head_size or config.hidden // config.heads,
-        "d_ff": config.feed_forward,
-        "num_layers": config.layers,
-        "num_heads": config.heads,
         "relative_attention_num_buckets": config.buckets,
         "relative_attention_max_distance": config.max_distance,
         "dropout_rate": config.dropout,
@@ -80,11 +71,9 @@ def _t5_config(config: BodyConfig) -> dict:
 
 def shown_config(config: BodyConfig) -> dict:
     """What ``config.json`` says."""
-    if config.kind == "transformer":
-        return _bert_config(config)
-    return (
-        _t5_config(config) if config.kind == "t5" else {"model_type": "bow-mlp", "vocab_size": config.vocabulary_size}
-    )
+    if config.kind == "bow-mlp":
+        return {"model_type": "bow-mlp", "vocab_size": config.vocabulary_size}
+    return _t5_config(config) if config.kind == "t5" else _bert_config(config)
 
 
 def to_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
@@ -116,12 +105,16 @@ def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict
     return {n: t for n, t in result.items() if config.segments or n != "segments.weight"}
 
 
-def write_tensors(tensors: dict[str, torch.Tensor], path: Path) -> None:
-    """A safetensors file, whole or not at all; equal tensors give equal bytes."""
+def write_tensors(tensors: dict[str, torch.Tensor], path: Path, said: dict[str, str] | None = None) -> None:
+    """A safetensors file, whole or not at all; equal tensors give equal bytes. said: beside them, in its header.
+
+    Raises DataError when the disk is full; what stood at ``path`` stays.
+    """
     temporary = path.with_suffix(".part")
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in sorted(tensors.items())}
     with room_for(path, sum(tensor.nbytes for tensor in ready.values()), remove=[temporary]):
-        save_file(ready, temporary)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_file(ready, temporary, said)
         os.replace(temporary, path)
 
 
@@ -160,8 +153,6 @@ def save_encoder(
 
     heads: name → what was trained beside the body; with them pre-training can continue.
     """
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     write_model(directory, encoder.body, encoder.config, {"projection": encoder.projection, **(heads or {})})
     info = {
         "body": encoder.config.to_dict(),
@@ -181,7 +172,6 @@ def read_encoder(
 
     Raises DataError when a file is missing or damaged.
     """
-    directory = Path(directory)
     try:
         about = json.loads((directory / "pretrieve.json").read_text(encoding="utf-8"))
         body = load_file(directory / "model.safetensors")
@@ -208,26 +198,25 @@ def read_encoder(
     return Checkpoint(directory, config, from_saved_names(body, config), heads, about, about.get("vocabulary_sha256"))
 
 
-def load_encoder(
-    directory: Path, dim: int | None = None, seed: int = 0, similarity: str | None = None
-) -> tuple[Encoder, dict]:
-    """Read an encoder directory; returns the encoder and what ``pretrieve.json`` says.
-
-    ``dim``, ``similarity``: those wanted, if not the saved ones. Where the dimension differs from the saved
-    projection's, or the encoder was pre-trained without one, a fresh projection is drawn from ``seed``.
+def load_encoder(directory: Path) -> tuple[Encoder, dict]:
+    """Read an encoder directory; returns the encoder, whose projection is a fresh one where it was pre-trained without, and what
+    ``pretrieve.json`` says.
 
     Raises DataError when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the
     names.
     """
     saved = read_encoder(directory)
+    return encoder_of(saved), saved.about
+
+
+def encoder_of(saved: Checkpoint) -> Encoder:
+    """The encoder of a directory of this project. Raises DataError as :func:`load_encoder`."""
     about = saved.about
-    encoder = Encoder(
-        saved.config, dim or about["dim"], about["pooling"], seed, similarity or about["similarity"], about["head"]
-    )
+    encoder = Encoder(saved.config, about["dim"], about["pooling"], 0, about["similarity"], about["head"])
     load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")
-    if encoder.dim == about["dim"] and about.get("trained_projection", False):
+    if about.get("trained_projection", False):
         load_tensors(encoder.projection, saved.head("projection"), saved.path / "heads.safetensors")
-    return encoder, about
+    return encoder
 
 
 def load_tensors(module: torch.nn.Module, state: dict[str, torch.Tensor], path: Path) -> None:

@@ -133,16 +133,9 @@ class JointEncoder(nn.Module):
             self.dim, self.head = config.hidden, "none"
         self.projection = make_projection(self.head, config, self.dim, seed, tower)
         self.words = None if parts == "cls" else LEXICAL_HEADS[shape.lexical_head](config, seed)
-
-    @property
-    def cls_width(self) -> int:
-        """Numbers of the part from [CLS]: cls_dim, or 0 without it."""
-        return 0 if self.parts == "ot" else self.dim
-
-    @property
-    def lexical_width(self) -> int:
-        """Numbers of μ: V, or 0 without it."""
-        return 0 if self.parts == "cls" else self.config.vocabulary_size
+        #: Numbers of the part from [CLS], and of μ.
+        self.cls_width = 0 if parts == "ot" else self.dim
+        self.lexical_width = 0 if parts == "cls" else config.vocabulary_size
 
     def heads(self) -> dict[str, nn.Module]:
         """What heads.safetensors holds beside the projection, by name."""

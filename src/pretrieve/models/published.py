@@ -44,12 +44,11 @@ from pretrieve.models.encoder import BODIES
 from pretrieve.models.hf_format import Checkpoint, read_encoder
 from pretrieve.models.published_configs import bert_shape, fairseq_shape, t5_shape
 from pretrieve.models.published_heads import sort_heads
+from pretrieve.models.sentence_files import read_object
 from pretrieve.raw.checkpoint_files import CheckpointFiles, find_checkpoint
 from pretrieve.raw.hub import check_recorded
-from pretrieve.raw.json_file import read_json
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 
-LARGEST_CONFIG = 16 << 20  # bytes; labels of a classifier can take one
 BERT_PREFIXES = ("bert.", "roberta.", "electra.", "ernie.", "")
 #: Pre-trained; fairseq's RoBERTa of 2019; the files "in the style of transformers"; fine-tuned.
 FAIRSEQ_PREFIXES = (
@@ -85,7 +84,7 @@ def read_start(path: Path) -> Checkpoint:
 
 def read_published(files: CheckpointFiles) -> Checkpoint:
     """Read a published checkpoint (raises as :func:`read_start`)."""
-    shown = _read_config(files.config)
+    shown = read_object(files.config, "the settings of a model") if files.config else {}
     state, said = read_tensors(files.weights)
     try:
         found = _recognise(_plain(state), shown, said)
@@ -101,15 +100,6 @@ def read_published(files: CheckpointFiles) -> Checkpoint:
     body, _ = found.names.ours(found.body)
     vocabulary = vocabulary_sha256(given_tokenizer(files.vocabulary)) if files.vocabulary else None
     return Checkpoint(files.path, found.config, body, heads, {}, vocabulary)
-
-
-def _read_config(path: Path | None) -> dict[str, Any]:
-    if path is None:
-        return {}
-    shown = read_json(path, "the settings of a model", most=LARGEST_CONFIG)
-    if not isinstance(shown, dict):
-        raise DataError(f"{path}: expected an object of settings.")
-    return shown
 
 
 def _plain(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -145,9 +135,7 @@ def _recognise(state: dict[str, torch.Tensor], shown: dict[str, Any], said: dict
             return _bert(state, prefix, shown)
     for prefix in FAIRSEQ_PREFIXES:
         if f"{prefix}embed_tokens.weight" in state and f"{prefix}embed_positions.weight" in state:
-            body = {n.removeprefix(prefix): t for n, t in state.items() if _within(n, prefix, ("emb", "layers."))}
-            root = prefix.removesuffix("sentence_encoder.")
-            rest = {n.removeprefix(root): t for n, t in state.items() if n.removeprefix(prefix) not in body}
+            body, rest = _parted(state, prefix, ("emb", "layers."), prefix.removesuffix("sentence_encoder."))
             return Published(FAIRSEQ, fairseq_shape(body, shown, said), body, rest)
     raise DataError(
         "unknown encoder: expected the names of BERT, RoBERTa, ELECTRA, ERNIE, T5 or fairseq, found "
@@ -155,15 +143,19 @@ def _recognise(state: dict[str, torch.Tensor], shown: dict[str, Any], said: dict
     )
 
 
-def _within(name: str, prefix: str, beginnings: tuple[str, ...]) -> bool:
-    return name.startswith(prefix) and name.removeprefix(prefix).startswith(beginnings)
+def _parted(
+    state: dict[str, torch.Tensor], prefix: str, beginnings: tuple[str, ...], root: str
+) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """The encoder's tensors, whose names have one of the ``beginnings`` behind ``prefix``, without that; and all others, without
+    ``root``."""
+    wanted = tuple(prefix + beginning for beginning in beginnings)
+    body = {n.removeprefix(prefix): t for n, t in state.items() if n.startswith(wanted)}
+    rest = {n.removeprefix(root): t for n, t in state.items() if n.removeprefix(prefix) not in body}
+    return body, rest
 
 
 def _bert(state: dict[str, torch.Tensor], prefix: str, shown: dict[str, Any]) -> Published:
-    body = {
-        n.removeprefix(prefix): t for n, t in state.items() if _within(n, prefix, ("embeddings.", "encoder.layer."))
-    }
-    rest = {n.removeprefix(prefix): t for n, t in state.items() if n.removeprefix(prefix) not in body}
+    body, rest = _parted(state, prefix, ("embeddings.", "encoder.layer."), prefix)
     body = {n: t for n, t in body.items() if not n.endswith(("position_ids", "token_type_ids"))}
     # ERNIE 2.0 adds the embedding of its task to every token; it is task 0 unless told otherwise, so it can stand in the
     # segments, of which every token has exactly one.
@@ -174,18 +166,13 @@ def _bert(state: dict[str, torch.Tensor], prefix: str, shown: dict[str, Any]) ->
 
 
 def _t5(state: dict[str, torch.Tensor], shown: dict[str, Any]) -> Published:
-    body = {n: t for n, t in state.items() if n.startswith(("encoder.block.", "encoder.final_layer_norm."))}
+    body, rest = _parted(state, "", ("encoder.block.", "encoder.final_layer_norm."), "")
     words = state.get("shared.weight", state.get("encoder.embed_tokens.weight"))
     if words is None:
         raise DataError("T5 without shared.weight: the word embeddings are missing.")
-    rest = {n: t for n, t in state.items() if n not in body}
     beside = ("decoder.", "lm_head.", "shared.", "encoder.embed_tokens.")
-    return Published(
-        T5,
-        t5_shape(shown),
-        body | {"shared.weight": words},
-        {n: t for n, t in rest.items() if not n.startswith(beside)},
-    )
+    rest = {name: tensor for name, tensor in rest.items() if not name.startswith(beside)}
+    return Published(T5, t5_shape(shown), body | {"shared.weight": words}, rest)
 
 
 class _Undrawn(TorchFunctionMode):

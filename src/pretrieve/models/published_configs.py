@@ -7,13 +7,31 @@ embeddings, T5 1.0's plain feed-forward) is refused here, so that no model is lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.config import BodyConfig, check_shape
 
+if TYPE_CHECKING:
+    import torch
+
+#: A size of :class:`BodyConfig` → its name in ``config.json`` of BERT's family, and of T5.
+BERT_SIZES = {
+    "vocabulary_size": "vocab_size",
+    "hidden": "hidden_size",
+    "layers": "num_hidden_layers",
+    "heads": "num_attention_heads",
+    "feed_forward": "intermediate_size",
+    "max_positions": "max_position_embeddings",
+}
+T5_SIZES = {
+    "vocabulary_size": "vocab_size",
+    "hidden": "d_model",
+    "layers": "num_layers",
+    "heads": "num_heads",
+    "feed_forward": "d_ff",
+    "head_size": "d_kv",
+}
 #: ``model_type`` → family. XLM-R and CamemBERT are RoBERTa's function under another word.
 FAMILY_OF = {
     "bert": "bert",
@@ -33,21 +51,21 @@ def _need(shown: Mapping[str, Any], names: dict[str, str]) -> dict[str, Any]:
         what = "has no" if shown else "is missing, and with it"
         raise DataError(f"config.json {what} {', '.join(missing)}; the tensors alone do not say it.")
     for ours, theirs in names.items():
-        _checked(ours, theirs, shown[theirs], least=1)
+        checked(ours, shown[theirs], f"config.json: {theirs}", least=1)
     return {ours: shown[theirs] for ours, theirs in names.items()}
 
 
-def _checked(ours: str, theirs: str, value: Any, least: float = 0) -> Any:
-    """A value of the shape, ``ours`` by the name of :class:`BodyConfig`, ``theirs`` by that of the file."""
+def checked(name: str, value: Any, shown: str, least: float = 0) -> Any:
+    """:func:`~pretrieve.models.config.check_shape` of a value in a file; raises DataError."""
     try:
-        return check_shape(ours, value, f"config.json: {theirs}", least)
+        return check_shape(name, value, shown, least)
     except ConfigError as error:
         raise DataError(str(error)) from None
 
 
 def _said(shown: Mapping[str, Any], ours: str, theirs: str, default: float) -> Any:
-    """The same of a value that a file may omit."""
-    return _checked(ours, theirs, shown.get(theirs, default))
+    """A value that a file may omit, ``ours`` by the name of :class:`BodyConfig`, ``theirs`` by that of the file."""
+    return checked(ours, shown.get(theirs, default), f"config.json: {theirs}")
 
 
 def _refuse_other_than(shown: Mapping[str, Any], name: str, allowed: tuple, default: Any) -> None:
@@ -66,17 +84,7 @@ def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
     _refuse_other_than(shown, "position_embedding_type", ("absolute", None), None)
     _refuse_other_than(shown, "is_decoder", (False,), False)  # each token would see the ones before it alone
     family = FAMILY_OF[shown.get("model_type", "bert")]
-    sizes = _need(
-        shown,
-        {
-            "vocabulary_size": "vocab_size",
-            "hidden": "hidden_size",
-            "layers": "num_hidden_layers",
-            "heads": "num_attention_heads",
-            "feed_forward": "intermediate_size",
-            "max_positions": "max_position_embeddings",
-        },
-    )
+    sizes = _need(shown, BERT_SIZES)
     width = shown.get("embedding_size", sizes["hidden"])
     if family == "electra" and width != sizes["hidden"]:
         raise DataError(
@@ -86,10 +94,9 @@ def bert_shape(shown: Mapping[str, Any]) -> BodyConfig:
     padding = shown.get("pad_token_id")
     offset = 0
     if family == "roberta":
-        offset = 1 + (1 if padding is None else _checked("position_offset", "pad_token_id", padding))
-    sizes["max_positions"] = _checked(
-        "max_positions", "max_position_embeddings", sizes["max_positions"] - offset, least=1
-    )
+        offset = 1 + (1 if padding is None else checked("position_offset", padding, "config.json: pad_token_id"))
+    positions = sizes["max_positions"] - offset
+    sizes["max_positions"] = checked("max_positions", positions, "config.json: max_position_embeddings", least=1)
     std = _said(shown, "std", "initializer_range", 0.02)
     return BodyConfig(
         **sizes,
@@ -111,20 +118,9 @@ def t5_shape(shown: Mapping[str, Any]) -> BodyConfig:
     """
     _refuse_other_than(shown, "model_type", ("t5", "mt5"), "t5")
     _refuse_other_than(shown, "feed_forward_proj", ("gated-gelu",), "relu")
-    sizes = _need(
-        shown,
-        {
-            "vocabulary_size": "vocab_size",
-            "hidden": "d_model",
-            "layers": "num_layers",
-            "heads": "num_heads",
-            "feed_forward": "d_ff",
-            "head_size": "d_kv",
-        },
-    )
     return BodyConfig(
         kind="t5",
-        **sizes,
+        **_need(shown, T5_SIZES),
         buckets=_said(shown, "buckets", "relative_attention_num_buckets", 32),
         max_distance=_said(shown, "max_distance", "relative_attention_max_distance", 128),
         dropout=_said(shown, "dropout", "dropout_rate", 0.1),

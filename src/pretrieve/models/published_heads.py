@@ -54,9 +54,7 @@ def sort_heads(
     """
     heads: dict[str, torch.Tensor] = {}
     left_out: list[str] = []
-    condenser: dict[str, torch.Tensor] = {}
-    enhanced: dict[str, torch.Tensor] = {}
-    decoder: dict[str, torch.Tensor] = {}
+    condenser, enhanced, decoder = (dict[str, torch.Tensor]() for _ in range(3))
     unknown: list[str] = []
     untied: set[str] = set()
     for name, tensor in rest.items():

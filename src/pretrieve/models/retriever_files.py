@@ -19,7 +19,6 @@ says ``kind: cross-encoder``, ``classes`` and ``pooling``. ``AutoModel`` loads t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 from torch import nn
@@ -29,7 +28,15 @@ from pretrieve.base.files import remove_if_empty, sha256_of, write_json
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder, core, paired
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import Checkpoint, load_encoder, load_tensors, read_encoder, save_encoder, write_model
+from pretrieve.models.hf_format import (
+    Checkpoint,
+    encoder_of,
+    load_encoder,
+    load_tensors,
+    read_encoder,
+    save_encoder,
+    write_model,
+)
 from pretrieve.models.joint import JointEncoder, JointShape
 
 INFO = "pretrieve.json"
@@ -37,14 +44,9 @@ _WEIGHTS = ("config.json", "model.safetensors", "heads.safetensors")
 _AGAIN = "Delete the directory and run snakemake again."
 
 
-def save_retriever(
-    directory: Path, dual: DualEncoder, heads: Mapping[str, nn.Module] | None = None, about: dict | None = None
-) -> None:
-    """Write a retriever's directory (the module's table); equal retrievers give equal bytes.
-
-    heads: name → what was trained beside the document tower; about: more for ``pretrieve.json``.
-    """
-    directory = Path(directory)
+def save_retriever(directory: Path, dual: DualEncoder, about: dict | None = None) -> None:
+    """Write a retriever's directory (the module's table); equal retrievers give equal bytes. about: more for
+    ``pretrieve.json``."""
     document, query = core(dual.document), core(dual.query)
     info = {"sharing": dual.sharing, "representation": dual.representation, "width": dual.width}
     if isinstance(document, JointEncoder):
@@ -57,7 +59,7 @@ def save_retriever(
         save_encoder(directory / "query", query, _heads(query), {**info, "tower": "query", "trained_projection": True})
         names += [f"query/{name}" for name in (*_WEIGHTS, INFO)]
     info = {**(about or {}), "trained_projection": True, **info}
-    save_encoder(directory, document, {**_heads(document), **(heads or {})}, info)
+    save_encoder(directory, document, _heads(document), info)
     _finish(directory, info, names)
 
 
@@ -81,7 +83,7 @@ def _finish(directory: Path, info: dict, names: list[str]) -> None:
 
 def is_retriever(directory: Path) -> bool:
     """Whether :func:`save_retriever` wrote the directory (and not only an encoder stands there)."""
-    path = Path(directory) / INFO
+    path = directory / INFO
     return path.is_file() and "sharing" in _info(path)
 
 
@@ -92,7 +94,6 @@ def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
 
     Raises DataError when a file is missing, damaged or another one than was written; the message names it.
     """
-    directory = Path(directory)
     if not is_retriever(directory):
         encoder, about = load_encoder(directory)
         return DualEncoder(encoder, encoder, "sde"), about
@@ -108,13 +109,11 @@ def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
 
 
 def _tower(saved: Checkpoint, about: dict) -> Encoder | JointEncoder:
-    own = saved.about
-    if about["representation"] == "joint":
-        encoder = JointEncoder(saved.config, JointShape(**about["joint"]), 0, own["head"])
-    else:
-        encoder = Encoder(saved.config, own["dim"], own["pooling"], 0, own["similarity"], own["head"])
+    if about["representation"] != "joint":
+        return encoder_of(saved)
+    encoder = JointEncoder(saved.config, JointShape(**about["joint"]), 0, saved.about["head"])
     load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")
-    for name, module in {"projection": encoder.projection, **_heads(encoder)}.items():
+    for name, module in {"projection": encoder.projection, **encoder.heads()}.items():
         load_tensors(module, saved.head(name), saved.path / "heads.safetensors")
     return encoder
 
@@ -146,8 +145,6 @@ def _check_files(directory: Path, about: dict) -> None:
 
 def save_cross_encoder(directory: Path, model: CrossEncoder, about: dict | None = None) -> None:
     """Write a cross-encoder's directory (the module's docstring)."""
-    directory = Path(directory)
-    directory.mkdir(parents=True, exist_ok=True)
     (directory / INFO).unlink(missing_ok=True)
     write_model(directory, model.body, model.config, model.heads())
     own = {"kind": "cross-encoder", "classes": model.classes, "pooling": model.pooling, "body": model.config.to_dict()}
@@ -159,7 +156,6 @@ def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
 
     Raises DataError as :func:`load_retriever`; also when it is a directory of another kind.
     """
-    directory = Path(directory)
     about = _info(directory / INFO)
     if about.get("kind") != "cross-encoder":
         raise DataError(f"{directory}: is not a cross-encoder; {INFO} says kind {about.get('kind')!r}.")

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.base.inside import inside, refuse_outside
-from pretrieve.models.config import check_shape
+from pretrieve.models.published_configs import checked
 from pretrieve.raw.checkpoint_files import room_of
 from pretrieve.raw.json_file import read_json
 
@@ -55,14 +55,14 @@ class Said:
     prompts: Mapping[str, str]
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_object(path: Path, expected: str = "settings of sentence-transformers") -> dict[str, Any]:
     """The keys and values of a JSON file; {} where there is none.
 
     Raises DataError as :func:`pretrieve.raw.json_file.read_json`, and when it is something else.
     """
     if not path.exists():
         return {}
-    found = read_json(path, "settings of sentence-transformers", most=LARGEST_CONFIG)
+    found = read_json(path, expected, most=LARGEST_CONFIG)
     if not isinstance(found, dict):
         raise DataError(f"{path}: found {type(found).__name__}; expected an object of settings: take the model anew.")
     return found
@@ -197,9 +197,6 @@ def _sizes(path: Path, shown: Mapping[str, Any]) -> Iterator[tuple[str, dict[str
     for ours, names in _SIZES.items():
         given = {name: shown[name] for name in names if shown.get(name) is not None}
         for name, value in given.items():
-            try:
-                check_shape(ours, value, f"{path}: {name}")
-            except ConfigError as error:
-                raise DataError(str(error)) from None
+            checked(ours, value, f"{path}: {name}")
         if given:
             yield ours, given

@@ -45,18 +45,6 @@ def distance_buckets(length: int, buckets: int, max_distance: int) -> torch.Tens
     return bucket + half * (distance > 0)
 
 
-class RmsNorm(nn.Module):
-    """``w · x / √(mean(x²) + ε)``; (..., d) → (..., d)."""
-
-    def __init__(self, config: BodyConfig) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(config.hidden))
-        self.eps = config.layer_norm_eps
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return functional.rms_norm(x, x.shape[-1:], self.weight, self.eps)
-
-
 class T5Attention(nn.Module):
     """Multi-head self-attention over each sequence of a packed batch, with a bias for the distance; (T, d) → (T, d)."""
 
@@ -95,9 +83,9 @@ class T5Layer(nn.Module):
 
     def __init__(self, config: BodyConfig) -> None:
         super().__init__()
-        self.attention_norm = RmsNorm(config)
+        self.attention_norm = nn.RMSNorm(config.hidden, config.layer_norm_eps)
         self.attention = T5Attention(config)
-        self.output_norm = RmsNorm(config)
+        self.output_norm = nn.RMSNorm(config.hidden, config.layer_norm_eps)
         self.gate = nn.Linear(config.hidden, config.feed_forward, bias=False)
         self.up = nn.Linear(config.hidden, config.feed_forward, bias=False)
         self.down = nn.Linear(config.feed_forward, config.hidden, bias=False)
@@ -119,7 +107,7 @@ class T5Encoder(nn.Module):
         self.words = nn.Embedding(config.vocabulary_size, config.hidden)
         self.distances = nn.Embedding(config.buckets, config.heads)
         self.layers = nn.ModuleList(T5Layer(config) for _ in range(config.layers))
-        self.norm = RmsNorm(config)
+        self.norm = nn.RMSNorm(config.hidden, config.layer_norm_eps)
         self.dropout = nn.Dropout(config.dropout)
 
     def initialise(self, generator: torch.Generator) -> None:

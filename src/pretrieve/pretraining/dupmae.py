@@ -33,11 +33,9 @@ from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.masking import ordinary_tokens
-from pretrieve.pretraining.mlm import MaskedLanguageModel
-from pretrieve.pretraining.retromae import Reconstruction, make_reconstruction
+from pretrieve.pretraining.retromae import RetroMae
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.vocabulary import SpecialIds
-from pretrieve.training.objective import MicroBatch
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class BagOfWords:
         return bag_of_words_loss(logits, *(torch.from_numpy(array).to(states.device) for array in self.bags(masked)))
 
 
-class DupMae(MaskedLanguageModel):
+class DupMae(RetroMae):
     """Terms ``mlm``; ``decoder`` unless ``decode`` is ``ot``; ``bow`` unless it is ``cls``.
 
     Only the first two begin near ln V: L_bow sums over the words of a text, and their logits are maxima.
@@ -89,12 +87,8 @@ class DupMae(MaskedLanguageModel):
         if decode != "cls" and not options["bow_weight"]:
             raise ConfigError(f"dupmae: bow_weight=0 with decode={decode!r}; expected more than 0, or decode: cls.")
         super().__init__(setting)
-        self.reconstruction, self.bag, self.terms = None, None, {"mlm": 1.0}
-        if decode != "ot":
-            self.reconstruction, self.terms["decoder"] = make_reconstruction(setting), 1.0
-            self.module["decoder"] = self.reconstruction.decoder
-        self.word_terms = tuple(self.terms)
-        if decode != "cls":
+        self.reads_all = decode != "cls"
+        if self.reads_all:
             projection = None
             if options["bow_head"] == "linear":
                 projection = self.module["bow"] = BagOfWordsProjection(setting.encoder.config, setting.seed)
@@ -104,22 +98,11 @@ class DupMae(MaskedLanguageModel):
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """Masked words; all words; texts."""
-        counts = {"decoder": Reconstruction.count(masked), "bow": len(masked.corrupted.lengths)}
-        return super().counts(masked) | {term: count for term, count in counts.items() if term in self.terms}
+        return super().counts(masked) | ({"bow": len(masked.corrupted.lengths)} if self.reads_all else {})
 
-    def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
-        """Summed losses: of the masked words, of all words in the decoder, and of the bags of words."""
-        masked: Masked = batch.data
-        packed = masked.batch(self.device)
-        # The bag of words reads all states.
-        states = self.body(packed, asking=masked.asking(packed, cls=True) if self.bag is None else None)
-        losses = {"mlm": self.word_loss(states, masked)}
-        if self.reconstruction is not None:
-            cls = states.index_select(0, packed.starts)
-            losses["decoder"] = self.reconstruction.loss(cls, masked, packed, self.body, self.head)
-        if self.bag is not None:
-            losses["bow"] = self.bag.loss(states, masked, self.body, self.head)
-        return losses
+    def further_losses(self, states: torch.Tensor, masked: Masked) -> dict[str, torch.Tensor]:
+        """Summed loss of the bags of words."""
+        return {"bow": self.bag.loss(states, masked, self.body, self.head)} if self.reads_all else {}
 
 
 build = DupMae

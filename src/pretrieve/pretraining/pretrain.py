@@ -29,7 +29,6 @@ from pretrieve.training.checkpoint import Checkpoints, Snapshots, unpack_weights
 from pretrieve.training.loop import Outcome, RunSettings, Watcher, content_key, train, write_curve
 from pretrieve.training.objective import Objective
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.processes import Processes
 
 
 def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: Checkpoint | None = None) -> Encoder:
@@ -49,16 +48,18 @@ def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: C
 def towers(objective: Objective) -> dict[str, Encoder]:
     """The encoders that an objective trains as they are, with their projections: ``document``, and ``query`` where that is
     another one. Empty for objectives that predict words."""
-    if isinstance(objective.module, Encoder):
-        return {"document": objective.module}
-    parts = objective.module.items() if isinstance(objective.module, nn.ModuleDict) else []
-    return {name: module for name, module in parts if isinstance(module, Encoder)}
+    return {name: module for name, module in _parts(objective).items() if isinstance(module, Encoder)}
 
 
 def trained_heads(objective: Objective) -> dict[str, nn.Module]:
     """What an objective trains beside its encoders, by name."""
-    parts = objective.module.items() if isinstance(objective.module, nn.ModuleDict) else []
+    parts = _parts(objective).items()
     return {name: module for name, module in parts if name != "body" and not isinstance(module, Encoder)}
+
+
+def _parts(objective: Objective) -> Mapping[str, nn.Module]:
+    module = objective.module
+    return module if isinstance(module, nn.ModuleDict) else {"document": module}
 
 
 def continue_heads(objective: Objective, start: Checkpoint) -> None:
@@ -116,7 +117,7 @@ def pretrain(
     Raises ConfigError when the options name a start and ``start_dir`` is missing, DataError when the start or the token store
     cannot be used, and TrainingError or Stopped as :func:`pretrieve.training.loop.train`.
     """
-    processes = run.processes or Processes()
+    processes = run.processes
     if options.start and start_dir is None:
         raise ConfigError(
             f"start {options.start!r}: give its directory (--start); without it all weights would be fresh."

@@ -10,7 +10,7 @@ too little to guess the text, so [CLS] has to hold it. Encoder and decoder share
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
@@ -23,22 +23,17 @@ from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.row_masks import RowMasks
 from pretrieve.pretraining.setting import Setting
-from pretrieve.text.token_store import TokenStore
 from pretrieve.training.objective import MicroBatch
 
 
-@dataclass(frozen=True)
 class Reconstruction:
-    """The loss L_dec, which DupMAE has too."""
+    """The loss L_dec: a fresh decoder and its masks, whose shares are of the same tokens (``of``) as the encoder's."""
 
-    decoder: EnhancedDecoder
-    masks: RowMasks
-    store: TokenStore
-
-    @staticmethod
-    def count(masked: Masked) -> int:
-        """Words that are predicted: all but the first and the last of each text."""
-        return len(masked.original) - 2 * len(masked.corrupted.lengths)
+    def __init__(self, setting: Setting) -> None:
+        options, self.store = setting.options, setting.store
+        self.decoder = EnhancedDecoder(setting.encoder.config, options["normalised_query"], setting.seed)
+        masking = Masking(options["decoder_unit"], options["decoder_rate"], options["of"])
+        self.masks = RowMasks(masking, options["row_masks"], setting.seed)
 
     def loss(
         self, cls: torch.Tensor, masked: Masked, batch: Batch, body: Transformer, head: MaskedWordHead
@@ -53,38 +48,39 @@ class Reconstruction:
 
 
 class RetroMae(MaskedLanguageModel):
-    """Encoder and decoder, trained together."""
+    """Encoder and decoder, trained together. DupMAE is a subclass: its ``decode: ot`` leaves the decoder out, and it may have a
+    further loss."""
 
-    terms = {"mlm": 1.0, "decoder": 1.0}
-    word_terms = ("mlm", "decoder")
+    #: Whether the losses read the encoder's states at all tokens.
+    reads_all = False
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
-        self.reconstruction = make_reconstruction(setting)
-        self.module["decoder"] = self.reconstruction.decoder
+        self.reconstruction, self.terms = None, {"mlm": 1.0}
+        if setting.options.get("decode") != "ot":
+            self.reconstruction, self.terms["decoder"] = Reconstruction(setting), 1.0
+            self.module["decoder"] = self.reconstruction.decoder
+        self.word_terms = tuple(self.terms)
 
     def counts(self, masked: Masked) -> dict[str, int]:
-        """Masked words; all words."""
-        return super().counts(masked) | {"decoder": self.reconstruction.count(masked)}
+        """Masked words; all words but the first and the last of each text."""
+        inner = len(masked.original) - 2 * len(masked.corrupted.lengths)
+        return super().counts(masked) | ({} if self.reconstruction is None else {"decoder": inner})
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed cross-entropy of the masked words in the encoder, and of all words in the decoder."""
         masked: Masked = batch.data
         packed = masked.batch(self.device)
-        states = self.body(packed, asking=masked.asking(packed, cls=True))
-        cls = states.index_select(0, packed.starts)
-        return {
-            "mlm": self.word_loss(states, masked),
-            "decoder": self.reconstruction.loss(cls, masked, packed, self.body, self.head),
-        }
+        states = self.body(packed, asking=None if self.reads_all else masked.asking(packed, cls=True))
+        losses = {"mlm": self.word_loss(states, masked)}
+        if self.reconstruction is not None:
+            cls = states.index_select(0, packed.starts)
+            losses["decoder"] = self.reconstruction.loss(cls, masked, packed, self.body, self.head)
+        return losses | self.further_losses(states, masked)
 
-
-def make_reconstruction(setting: Setting) -> Reconstruction:
-    """A fresh decoder and its masks, as the options say. Shares are of the same tokens (``of``) as the encoder's."""
-    options = setting.options
-    masking = Masking(options["decoder_unit"], options["decoder_rate"], options["of"])
-    decoder = EnhancedDecoder(setting.encoder.config, options["normalised_query"], setting.seed)
-    return Reconstruction(decoder, RowMasks(masking, options["row_masks"], setting.seed), setting.store)
+    def further_losses(self, states: torch.Tensor, masked: Masked) -> dict[str, torch.Tensor]:
+        """Of a subclass, summed, from the encoder's last states (T, d)."""
+        return {}
 
 
 build = RetroMae

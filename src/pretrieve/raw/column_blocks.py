@@ -1,18 +1,17 @@
-"""Columns of a large separated file as Arrow string columns, block by block, without a step in Python for each line.
+"""Columns of a large file, separated by tabs, as Arrow string columns, block by block, without a step in Python for each line.
 
-The format is the one of :func:`pretrieve.raw.raw_text.read_columns` with a separator and no quoting (MS MARCO's
-``collection.tsv``), and so is the result, for every input. A block of whole lines goes through Arrow's CSV reader without
-quoting, which refuses lines with another number of columns and what is not UTF-8. What it would take another way is kept from
-it: a carriage return alone ends a line there, a byte order mark is dropped in front of every block, a blank line is a row, and
-lines may be of any length. A block with one of these, or that it refuses, and all that follows it, is read by ``read_columns``,
-which knows what to say about it.
+The format is the one of :func:`pretrieve.raw.raw_text.read_columns` without quoting (MS MARCO's ``collection.tsv``), and so is
+the result, for every input. A block of whole lines goes through Arrow's CSV reader without quoting, which refuses lines with
+another number of columns and what is not UTF-8. What it would take another way is kept from it: a carriage return alone ends a
+line there, a byte order mark is dropped in front of every block, a blank line is a row, and lines may be of any length. A block
+with one of these, or that it refuses, and all that follows it, is read by ``read_columns``, which knows what to say about it.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ from pyarrow import csv
 
 from pretrieve.base.progress import Progress
 from pretrieve.raw.raw_bytes import open_raw
-from pretrieve.raw.raw_text import LONGEST, Form, Warnings, read_columns
+from pretrieve.raw.raw_text import LONGEST, Warnings, read_columns
 
 #: Bytes that are looked at together.
 BLOCK = 4 << 20
@@ -31,15 +30,13 @@ _BOM = "\ufeff".encode()
 def read_column_blocks(
     path: Path | str,
     columns: Sequence[str],
-    separator: str = "\t",
     warnings: Warnings | None = None,
     longest: int = LONGEST,
     unit: str = "lines",
 ) -> Iterator[tuple[int, list[pa.Array]]]:
     """(number of the first line, one string column (n,) for each of ``columns``) of consecutive lines.
 
-    ``separator`` is one ASCII character. Progress counts lines, and says how many MB (10⁶ unpacked bytes) pass in a
-    second.
+    Progress counts lines, and says how many MB (10⁶ unpacked bytes) pass in a second.
 
     Raises DataError as :func:`~pretrieve.raw.raw_text.read_columns`.
     """
@@ -58,7 +55,7 @@ def read_column_blocks(
             block, rest = rest + data[:end], data[end:]
             if not block:
                 return
-            fields = _fields(block, len(columns), separator, first == 1, longest)
+            fields = _fields(block, len(columns), first == 1, longest)
             if fields is None:
                 break
             yield first, fields
@@ -69,23 +66,18 @@ def read_column_blocks(
             if not data:
                 return
         # Something is odd from line ``first`` on: it is found, or turns out to be none, one line after another.
-        lines = read_columns(path, columns, Form(separator), warnings=warnings, longest=longest)
+        lines = read_columns(path, columns, warnings=warnings, longest=longest)
         lines = (line for line in lines if line[0] >= first)
         while some := list(islice(lines, 4096)):
-            start = 0
-            for place in range(1, len(some) + 1):
-                # A blank line between two others is omitted: numbers are consecutive within a block only.
-                if place == len(some) or some[place][0] != some[place - 1][0] + 1:
-                    part = some[start:place]
-                    yield (
-                        part[0][0],
-                        [pa.array(column, pa.string()) for column in zip(*(f for _, f in part), strict=True)],
-                    )
-                    start = place
+            # A blank line between two others is omitted: numbers are consecutive within a block only.
+            for _, group in groupby(enumerate(some), key=lambda entry: entry[1][0] - entry[0]):
+                part = [line for _, line in group]
+                fields = zip(*(fields for _, fields in part), strict=True)
+                yield part[0][0], [pa.array(column, pa.string()) for column in fields]
             progress.advance(len(some))
 
 
-def _fields(block: bytes, width: int, separator: str, begin: bool, longest: int) -> list[pa.Array] | None:
+def _fields(block: bytes, width: int, begin: bool, longest: int) -> list[pa.Array] | None:
     """The columns of a block of whole lines; None when something is odd. ``begin``: of the file."""
     if begin:
         block = block.removeprefix(_BOM)
@@ -97,7 +89,7 @@ def _fields(block: bytes, width: int, separator: str, begin: bool, longest: int)
             pa.BufferReader(block),
             # One block of the reader's own, so that columns are not cut.
             read_options=csv.ReadOptions(use_threads=False, block_size=len(block) + 1, column_names=names),
-            parse_options=csv.ParseOptions(delimiter=separator, quote_char=False, ignore_empty_lines=False),
+            parse_options=csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
             convert_options=csv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
             ),

@@ -223,7 +223,8 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     try:
         record = read_json(path, "the record of a checkpoint", most=_LARGEST_RECORD)
         revision = record.get("revision")
-        known = all(_is_entry(entry) for entry in record["files"].values())
+        entries = record["files"].values()
+        known = all(isinstance(entry.get("sha256"), str) and type(entry.get("bytes")) is int for entry in entries)
     except (DataError, KeyError, AttributeError, TypeError):
         raise damaged from None
     if not known or not (
@@ -234,10 +235,6 @@ def read_manifest(directory: Path) -> dict[str, Any] | None:
     for name in record["files"]:
         inside(Path(directory), name, f"{path}: file", taken=taken)
     return record
-
-
-def _is_entry(entry: Any) -> bool:
-    return isinstance(entry.get("sha256"), str) and type(entry.get("bytes")) is int
 
 
 def _differences(directory: Path, record: dict[str, Any]) -> list[str]:

@@ -132,11 +132,11 @@ class _Text:
                 return ""
 
 
-def starts_json_array(path: Path | str) -> bool:
-    """Whether the first character of a file, packed or not, that is not a blank is ``[``."""
+def first_character(path: Path | str) -> str:
+    """The first character of a file, packed or not, that is no blank; '' where its begin is blank, or that is not ASCII."""
     with open_raw(path) as stream:
         begin = stream.read(4096).removeprefix(codecs.BOM_UTF8).lstrip(_BLANK.encode())
-    return begin.startswith(b"[")
+    return begin[:1].decode("ascii", "ignore")
 
 
 def read_json_array(path: Path | str, longest: int = LONGEST, block: int = BLOCK) -> Iterator[tuple[int, Any]]:

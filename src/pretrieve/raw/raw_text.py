@@ -25,6 +25,8 @@ from pretrieve.raw.raw_bytes import BLOCK, open_raw
 
 #: Bytes of the longest line that is believed to be one.
 LONGEST = 16 << 20
+#: Bytes of an id: more Lucene takes for no word [IndexWriter.MAX_TERM_LENGTH].
+LONGEST_ID = 32_766
 #: Smaller files are read before a progress line could be.
 SHOWN_FROM = 1_000_000
 _BOM = "\ufeff".encode()
@@ -159,7 +161,6 @@ def read_json_lines(
     Raises DataError for a line that is not JSON, no object, lacks one of ``keys``, or has half of a surrogate pair, which no
     text can have; and what :func:`read_lines` raises.
     """
-    path = Path(path)
     found = Warnings() if warnings is None else warnings
     for number, text in read_lines(path, label, longest):
         try:
@@ -196,6 +197,12 @@ def check_characters(where: str, text: str) -> None:
         raise DataError(
             f"{where}: \\u{ord(text[error.start]):04x} without the other half of its surrogate pair; expected whole characters."
         ) from None
+
+
+def check_id(where: str, name: str) -> None:
+    """Raise DataError for an id of more than :data:`LONGEST_ID` bytes. ``where`` begins the message."""
+    if (size := len(name.encode())) > LONGEST_ID:
+        raise DataError(f"{where} has {size:,} bytes; expected at most {LONGEST_ID:,}: {name[:60]!r}…")
 
 
 class Form(NamedTuple):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.retrieval.index import load_faiss
 from pretrieve.retrieval.rerank import Windows, score_rows
@@ -49,11 +49,8 @@ def search_index(
     windows. Otherwise as :func:`pretrieve.retrieval.search.search`. A query may have fewer than ``depth`` hits: IVF sees
     only the cells it looks into.
 
-    Raises DataError when index, store, queries and ids do not fit together, and ConfigError when ``depth`` or ``k_factor`` is
-    below 1.
+    Raises DataError when index, store, queries and ids do not fit together.
     """
-    if depth < 1 or k_factor < 1:
-        raise ConfigError(f"index search: depth={depth}, k_factor={k_factor}; expected 1 or more of each.")
     if (index.ntotal, index.d) != (scorer.rows, scorer.dim):
         raise DataError(
             f"index search: {scorer.rows} rows of {scorer.dim}, but the index has {index.ntotal} of {index.d}; "
@@ -121,8 +118,6 @@ def measure(
     exact search has, **about}``, with ``k`` those of :data:`CUTS` that are below ``depth``, and ``depth``; a function of its
     inputs: nothing is timed.
     """
-    if sample < 1 or not len(found):
-        raise ConfigError(f"recall: sample={sample} of {len(found)} queries, expected 1 or more.")
     chosen = np.sort(np.random.default_rng(seed).choice(len(found), min(sample, len(found)), replace=False))
     mine, best = found.restrict([found.query_ids[row] for row in chosen]), exact(chosen)
     shares = {str(k): recall_at(mine, best, k) for k in sorted({*(k for k in CUTS if k < depth), depth})}

@@ -24,8 +24,6 @@ An index stores its language (``language.json``), so that queries are analysed a
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -35,12 +33,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import unfinished, whole_file, write_json
+from pretrieve.base.files import whole_file, write_json
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.retrieval.lucene import analyzer_of, in_threads, java_alone, java_classes
 from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.whole_folder import whole_folder
 
 #: Documents or queries that a thread takes at a time.
 _BATCH = 64
@@ -75,27 +73,13 @@ def build_index(
         raise ConfigError(
             f"{index_dir}: exists and is not a Lucene index, so it is not replaced; give a new directory."
         )
-    # Names that nobody gives: what has them is removed.
-    building = unfinished(index_dir)
-    old = building.with_suffix(".member")
-    for leftover in (building, old):
-        shutil.rmtree(leftover, ignore_errors=True)
-    index_dir.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with room_for(index_dir):
-            ids = _write_index(documents, building, threads, language)
+    with whole_folder(index_dir) as building:
+        ids = _write_index(documents, building, threads, language)
         _reject_repeated_ids(building, len(ids))
         write_json(building / _LANGUAGE, language)
         table = pa.table({"id": ids.take(pc.sort_indices(ids))})  # by their bytes, as Lucene does
         with whole_file(building / _IDS) as stream, pa.ipc.new_file(stream, table.schema) as file:
             file.write_table(table)
-    except BaseException:
-        shutil.rmtree(building, ignore_errors=True)
-        raise
-    if index_dir.exists():
-        os.replace(index_dir, old)
-    os.replace(building, index_dir)
-    shutil.rmtree(old, ignore_errors=True)
     return len(ids)
 
 

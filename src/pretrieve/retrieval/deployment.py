@@ -26,7 +26,6 @@ A directory has no path to outside and can be moved and copied.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,12 +34,12 @@ from typing import Any
 
 import numpy as np
 
-from pretrieve.base.disk import room_for
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.files import unfinished, write_json
+from pretrieve.base.files import write_json
 from pretrieve.retrieval.bm25 import document_ids
 from pretrieve.retrieval.document_table import FILE, DocumentTable
 from pretrieve.retrieval.index import load_faiss, write_index
+from pretrieve.retrieval.whole_folder import whole_folder
 
 KINDS = ("bm25", "dense", "hybrid")
 SETTINGS, DENSE, BM25 = "search.json", "dense", "bm25"
@@ -137,20 +136,9 @@ def deploying(out: Path, settings: SearchSettings) -> Iterator[Path]:
     out = Path(out).resolve()  # what a link leads to is replaced, not the link
     if out.exists() and not (out.is_dir() and (is_deployed(out) or not any(out.iterdir()))):
         raise ConfigError(f"{out}: exists and is not an earlier index, so it is not replaced; give a new directory.")
-    building = unfinished(out)
-    with room_for(out, remove=[building]):
-        building.mkdir(parents=True)
-        try:
-            yield building
-            _finish(building, settings)
-            old = building.with_suffix(".member")
-            if out.exists():
-                out.rename(old)  # which nobody may be able to empty
-            building.rename(out)
-            shutil.rmtree(old, ignore_errors=True)
-        except BaseException:
-            shutil.rmtree(building, ignore_errors=True)
-            raise
+    with whole_folder(out) as building:
+        yield building
+        _finish(building, settings)
 
 
 def write_vectors(directory: Path, blocks: Iterable[np.ndarray]) -> None:

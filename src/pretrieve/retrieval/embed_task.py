@@ -156,5 +156,5 @@ def _job(dual: DualEncoder, out: Path, name: str, pack: Pack, rows: int, key: st
     else:
         shards, compute = Shards(shard_rows(rows, 4 * dense + 8 * core.top), owner), core.sparse
         lexical = LexicalWriter(out, f"{name}-lexical", rows, core.top, words, key, shards)
-    store = EmbeddingWriter(out, name, rows, dense, key, shards, empty=dense == 0)
+    store = EmbeddingWriter(out, name, rows, dense, key, shards)
     return Job(name, core, compute, pack, rows, [store, lexical])

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
 
 DTYPE = np.dtype("<f4")
@@ -33,7 +32,7 @@ class EmbeddingWriter(ShardWriter):
             writer.write(shard, encode(texts[start:stop]))
         writer.finish()
 
-    ``empty``: a matrix without columns is meant (a joint representation without its dense part).
+    dim: 0 for a joint representation without its dense part.
     """
 
     def __init__(
@@ -44,10 +43,7 @@ class EmbeddingWriter(ShardWriter):
         dim: int,
         key: str,
         shards: Shards = ALONE,
-        empty: bool = False,
     ) -> None:
-        if dim < (0 if empty else 1):
-            raise ConfigError(f"embedding store '{name}': dim={dim}, expected dim >= 1.")
         plan = {"rows": rows, "dim": dim, "dtype": "float32", "key": key}
         super().__init__(directory, name, plan, [Part("", dim, DTYPE)], shards)
 

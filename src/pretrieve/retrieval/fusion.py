@@ -41,7 +41,8 @@ def fuse(first: Run, second: Run, weight: float | None = None, depth: int | None
         total: dict[str, float] = {}
         for run, at, share in ((first, place, shares[0]), (second, places.get(query), shares[1])):
             if at is not None:
-                values = _reciprocal(len(run.scores[at])) if weight is None else _normalised(run.scores[at])
+                ranks = np.arange(1, len(run.scores[at]) + 1)
+                values = 1.0 / (RRF + ranks) if weight is None else _normalised(run.scores[at])
                 for doc_id, value in zip(run.doc_ids[at], (share * values).tolist(), strict=True):
                     total[doc_id] = total.get(doc_id, 0.0) + value
         doc_ids.append(list(total))
@@ -54,7 +55,3 @@ def _normalised(scores: np.ndarray) -> np.ndarray:
     values = scores.astype(np.float64)
     low, high = (values.min(), values.max()) if len(values) else (0.0, 0.0)
     return (values - low) / (high - low) if high > low else np.ones_like(values)
-
-
-def _reciprocal(hits: int) -> np.ndarray:
-    return 1.0 / (RRF + 1 + np.arange(hits))

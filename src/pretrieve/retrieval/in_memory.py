@@ -10,6 +10,7 @@ import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
 from pretrieve.base.given_numbers import given_number
+from pretrieve.raw.raw_text import check_id
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import DTYPE, EmbeddingReader
 from pretrieve.retrieval.shards import Part, ShardedRows
@@ -81,11 +82,8 @@ def bm25(
             raise ConfigError(
                 f"bm25: {name} is a {type(given).__name__}; expected a text for each id, as {{'a': 'Text'}}."
             )
-    with of_workflow("BM25"):
-        from pretrieve.corpora.beir_documents import LONGEST_ID
     for name in given_texts(passages, "passage ids"):
-        if (size := len(name.encode())) > LONGEST_ID:
-            raise DataError(f"bm25: a passage's id has {size:,} bytes; expected at most {LONGEST_ID:,}: {name[:60]!r}…")
+        check_id("bm25: a passage's id", name)
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         with of_workflow("BM25"):

@@ -135,14 +135,14 @@ def check_index(options: Mapping | str) -> dict:
     kind = given.pop("kind", None)
     if kind not in KINDS:
         same = [known for known in KINDS if known.lower() == str(kind).lower()]
-        hint = _near(same[0] if same else kind, KINDS)
+        hint = nearest(same[0] if same else kind, KINDS) or "."
         raise ConfigError(f"index kind '{kind}' is unknown, expected one of: {', '.join(KINDS)}{hint}")
     complete = {"kind": kind, **DEFAULTS[kind]}
     for name, value in given.items():
         if name not in DEFAULTS[kind]:
             allowed = ", ".join(DEFAULTS[kind]) or "none"
             raise ConfigError(
-                f"index {kind}: option '{name}' is unknown, expected one of: {allowed}{_near(name, DEFAULTS[kind])}"
+                f"index {kind}: option '{name}' is unknown, expected one of: {allowed}{nearest(name, DEFAULTS[kind]) or '.'}"
             )
         if isinstance(DEFAULTS[kind][name], bool):
             if not isinstance(value, bool):
@@ -161,10 +161,6 @@ def check_index(options: Mapping | str) -> dict:
             "one for each list, and 256 for codes of one byte."
         )
     return complete
-
-
-def _near(name: object, allowed) -> str:
-    return nearest(name, allowed) or "."
 
 
 def _least_rows(options: Mapping) -> int:

@@ -19,9 +19,9 @@ import torch
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.given_numbers import given_number
 from pretrieve.base.progress import Progress
-from pretrieve.corpora.beir_documents import LONGEST_ID
 from pretrieve.corpora.language import language_of
 from pretrieve.models.sentence_files import expect_modules
+from pretrieve.raw.raw_text import check_id
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.deployment import (
     BM25,
@@ -103,10 +103,7 @@ def _checked(documents: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, .
                 f"documents[{number}]: {repr(document)[:80]}; expected (id, title, text), and an id that is not ''."
             )
         doc_id, *texts = given_texts(document, f"documents[{number}]")
-        if (size := len(doc_id.encode())) > LONGEST_ID:
-            raise DataError(
-                f"documents[{number}]: its id has {size:,} bytes; expected at most {LONGEST_ID:,}: {doc_id[:60]!r}…"
-            )
+        check_id(f"documents[{number}]: its id", doc_id)
         yield doc_id, *texts
 
 

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -32,6 +31,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as dense_search
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.exact_products import WIDE, exact_products
+from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.search import (
     DenseScorer,
     Hits,
@@ -53,20 +53,13 @@ BATCH = 256
 _TABLE = 64
 
 
-class Lexical(Protocol):
-    """Kept vocabulary entries of N documents; a LexicalReader, or anything with these two arrays or memory maps."""
-
-    indices: np.ndarray  # (N, top) int32, no word twice in a row
-    values: np.ndarray  # (N, top) float32
-
-
 class JointScorer:
     """Equation 12 for the steps of :func:`pretrieve.retrieval.search.rank_rows`.
 
     Parameters
     ----------
     reader : dense part of N documents, width c; c may be 0 (``parts: ot``)
-    lexical : kept entries of N documents
+    lexical : kept entries of N documents; of them ``indices`` (N, top) int32, no word twice in a row, and ``values`` are read
     query_embeddings : (Q, c) float32
     query_lexical : (Q, V) float32
     threads : for the first pass
@@ -80,7 +73,7 @@ class JointScorer:
     def __init__(
         self,
         reader: EmbeddingReader,
-        lexical: Lexical,
+        lexical: LexicalReader,
         query_embeddings: np.ndarray,
         query_lexical: np.ndarray,
         threads: int = 1,
@@ -152,12 +145,8 @@ class JointScorer:
     ) -> Run:
         """Rank, by equation 12, the ``candidates`` documents with the largest ĥ_q·ĥ_d; both steps are exact.
 
-        Raises ConfigError when there are fewer candidates than ``depth``, or no dense part to take them by.
+        ``candidates`` is at least ``depth``. Raises ConfigError when there is no dense part to take them by.
         """
-        if not 1 <= depth <= candidates:
-            raise ConfigError(
-                f"two-step search: candidates={candidates} for depth={depth}, expected 1 <= depth <= candidates."
-            )
         if self.dim == 0:
             raise ConfigError(
                 f"two-step search: {self._reader.path} has no dense part to find candidates by; search exactly."

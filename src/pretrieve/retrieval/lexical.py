@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
 
 INDEX, VALUE = np.dtype("<i4"), np.dtype("<f4")
@@ -41,10 +41,6 @@ class LexicalWriter(ShardWriter):
         key: str,
         shards: Shards = ALONE,
     ) -> None:
-        if not 1 <= top <= vocabulary:
-            raise ConfigError(
-                f"lexical store '{name}': top={top}, vocabulary={vocabulary}; expected 1 <= top <= vocabulary."
-            )
         plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key}
         super().__init__(directory, name, plan, [Part(".indices", top, INDEX), Part(".values", top, VALUE)], shards)
 

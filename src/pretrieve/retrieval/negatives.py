@@ -22,7 +22,7 @@ import numpy as np
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import DAMAGED_TEXT, whole_file
-from pretrieve.retrieval.trec_run import Run
+from pretrieve.retrieval.trec_run import Run, check_lists
 
 #: Version of the form: the value of the header's first entry.
 FORMAT = 1
@@ -46,26 +46,8 @@ class Negatives:
 
     def __post_init__(self) -> None:
         self.scores = [np.asarray(scores, dtype=np.float32) for scores in self.scores]
-        if not len(self.query_ids) == len(self.doc_ids) == len(self.scores):
-            raise DataError(
-                f"{self.name}: {len(self.query_ids)} query ids, {len(self.doc_ids)} lists of documents and "
-                f"{len(self.scores)} lists of scores; expected one of each per query."
-            )
-        seen: set[str] = set()
-        for query_id, doc_ids, scores in zip(self.query_ids, self.doc_ids, self.scores, strict=True):
-            if query_id in seen:
-                raise DataError(f"{self.name}: query '{query_id}' appears twice; give each query once.")
-            seen.add(query_id)
-            if len(doc_ids) != len(scores):
-                raise DataError(
-                    f"{self.name}: query '{query_id}' has {len(doc_ids)} documents but {len(scores)} scores; "
-                    "expected one each."
-                )
-            if len(set(doc_ids)) < len(doc_ids):
-                twice = next(doc_id for place, doc_id in enumerate(doc_ids) if doc_id in doc_ids[:place])
-                raise DataError(
-                    f"{self.name}: document '{twice}' appears twice for query '{query_id}'; give each document once."
-                )
+        check_lists(self.name, self.query_ids, self.doc_ids, self.scores)
+        for query_id, scores in zip(self.query_ids, self.scores, strict=True):
             if not np.isfinite(scores).all():
                 raise DataError(
                     f"{self.name}: query '{query_id}' has a score that is not finite; mine the negatives again."

@@ -4,8 +4,8 @@ This is how the paper ``seed_encoder`` reports MS MARCO besides full retrieval (
 by the model. Scores are those of :mod:`pretrieve.retrieval.search`, bit for bit, so a document has the
 same score in both settings; only which documents take part differs.
 
-Candidates are a file of (query_id, doc_id) pairs (``candidates.parquet``, in any order) or a TREC run, whose own scores
-are not used. A TREC run has no line for a query without hits; such a query has no candidates here.
+Candidates are a TREC run, whose own scores are not used. It has no line for a query without hits; such a query has no
+candidates here.
 """
 
 from __future__ import annotations
@@ -26,9 +26,8 @@ def rerank(
     doc_ids: Sequence[str],
     query_ids: Sequence[str],
     documents: np.ndarray | None = None,
-    allow_missing: bool = False,
 ) -> Run:
-    """Rank each query's candidates.
+    """Rank each query's candidates; a query without any has an empty ranking.
 
     Parameters
     ----------
@@ -37,12 +36,11 @@ def rerank(
     doc_ids : N ids in row order of the store, or of the documents when its rows are windows
     query_ids : Q ids in the order of the scorer's queries, which is that of the run
     documents : (rows,) document of each window (:mod:`pretrieve.retrieval.window_search`); the best window counts
-    allow_missing : a query without candidates has an empty ranking; otherwise it is an error
 
     Raises
     ------
     DataError
-        when a query has no candidates, or a candidate is not in the corpus or is given twice; both ids are named.
+        when a candidate is not in the corpus or is given twice; both ids are named.
     """
     if len(query_ids) != scorer.queries:
         raise DataError(f"rerank: {len(query_ids)} query ids for {scorer.queries} query vectors; expected one each.")
@@ -52,11 +50,6 @@ def rerank(
     windows = None if documents is None else Windows(check_documents(documents, scorer.rows, doc_ids))
     hits = []
     for query, query_id in enumerate(query_ids):
-        if query_id not in candidates and not allow_missing:
-            raise DataError(
-                f"rerank: query '{query_id}' has no candidates, expected some; remove it from the split, or search "
-                "for candidates again."
-            )
         chosen = _numbers(query_id, candidates.get(query_id, ()), number)
         hits.append(score_rows(scorer, query, chosen, doc_ids, windows))
     return as_run(hits, doc_ids, query_ids)

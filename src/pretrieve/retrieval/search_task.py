@@ -94,7 +94,7 @@ def search_task(
         )
     scorer = _scorer(ids, stores, threads)
     if candidates is not None:
-        return rerank(scorer, candidates, ids.document_ids, names, documents, allow_missing=True).cut(depth)
+        return rerank(scorer, candidates, ids.document_ids, names, documents).cut(depth)
 
     def exact(chosen: np.ndarray) -> Run:
         hits = rank_documents(scorer, documents, ids.document_ids, depth, chosen=chosen)

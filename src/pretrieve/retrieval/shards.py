@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.base.files import whole_file, write_json
 
 
@@ -60,21 +60,13 @@ class ShardWriter:
     def __init__(self, directory: Path | str, name: str, plan: dict, parts: Sequence[Part], shards: Shards) -> None:
         self.directory, self.name, self.parts = Path(directory), name, tuple(parts)
         rows, shard_rows = plan["rows"], shards.rows
-        if rows < 0 or shard_rows < 1:
-            raise ConfigError(
-                f"store '{name}': rows={rows}, shard_rows={shard_rows}; expected rows >= 0, shard_rows >= 1."
-            )
         self._plan = {"name": name, **plan, "shard_rows": shard_rows}
         self._meta = self.directory / f"{name}.json"
-        self._plan_file = self.directory / f"{name}.plan.json"
+        plan_file = self.directory / f"{name}.plan.json"
         self._shards = [(start, min(start + shard_rows, rows)) for start in range(0, rows, shard_rows)]
-        if shards.owner:
-            self._resume()
-
-    def _resume(self) -> None:
-        if read_json(self._plan_file) != self._plan:
-            remove_store(self.directory, self.name)
-            write_json(self._plan_file, self._plan)
+        if shards.owner and read_json(plan_file) != self._plan:
+            remove_store(self.directory, name)
+            write_json(plan_file, self._plan)
 
     def _path(self, shard: int, part: Part) -> Path:
         return self.directory / f"{self.name}-{shard:05d}{part.suffix}.npy"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -25,7 +25,7 @@ from pyarrow import csv
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import DAMAGED_TEXT, whole_file
-from pretrieve.corpora.tables import read_table
+from pretrieve.raw.raw_text import check_characters
 
 #: What is smaller than this becomes a finite float32.
 _LIMIT = float(np.finfo(np.float32).max) + 2.0**103
@@ -100,23 +100,9 @@ class Run:
     scores: list[np.ndarray]
 
     def __post_init__(self) -> None:
-        if not len(self.query_ids) == len(self.doc_ids) == len(self.scores):
-            raise DataError(
-                f"run: {len(self.query_ids)} query ids, {len(self.doc_ids)} lists of document ids and "
-                f"{len(self.scores)} lists of scores; expected one of each per query."
-            )
-        if len(set(self.query_ids)) < len(self.query_ids):
-            raise DataError(f"run: query id '{first_repeated(self.query_ids)}' occurs twice; give each query once.")
         self.doc_ids = list(self.doc_ids)  # the caller's stays as it is, beside the caller's scores
         self.scores = [np.asarray(scores, dtype=np.float32) for scores in self.scores]
-        for query_id, doc_ids, scores in zip(self.query_ids, self.doc_ids, self.scores, strict=True):
-            if len(doc_ids) != len(scores):
-                raise DataError(f"run: query '{query_id}' has {len(doc_ids)} document ids but {len(scores)} scores.")
-            if len(set(doc_ids)) < len(doc_ids):
-                raise DataError(
-                    f"run: document '{first_repeated(doc_ids)}' occurs twice for query '{query_id}'; "
-                    "give each document once."
-                )
+        check_lists("run", self.query_ids, self.doc_ids, self.scores)
         # All scores in one array: a search has a thousand queries, and NumPy takes as long for ten numbers as for a hundred.
         together = np.concatenate([np.empty(0, np.float32), *self.scores])
         ends = np.cumsum([len(scores) for scores in self.scores], dtype=np.int64)
@@ -151,6 +137,26 @@ class Run:
         return Run([self.query_ids[i] for i in keep], [self.doc_ids[i] for i in keep], [self.scores[i] for i in keep])
 
 
+def check_lists(
+    what: str, query_ids: Sequence[str], doc_ids: Sequence[Sequence[str]], scores: Sequence[np.ndarray]
+) -> None:
+    """Raise DataError where lengths differ or an id repeats; ``what`` begins the message."""
+    if not len(query_ids) == len(doc_ids) == len(scores):
+        raise DataError(
+            f"{what}: {len(query_ids)} query ids, {len(doc_ids)} lists of document ids and {len(scores)} lists of scores; "
+            "expected one of each per query."
+        )
+    if len(set(query_ids)) < len(query_ids):
+        raise DataError(f"{what}: query id '{first_repeated(query_ids)}' occurs twice; give each query once.")
+    for query_id, own, values in zip(query_ids, doc_ids, scores, strict=True):
+        if len(own) != len(values):
+            raise DataError(f"{what}: query '{query_id}' has {len(own)} document ids but {len(values)} scores.")
+        if len(set(own)) < len(own):
+            raise DataError(
+                f"{what}: document '{first_repeated(own)}' occurs twice for query '{query_id}'; give each document once."
+            )
+
+
 def write_trec(path: Path | str, run: Run, tag: str) -> None:
     """Write ``query_id Q0 doc_id rank score tag`` lines, rank from 1; gzip when the name ends in ``.gz``. Of a query
     whose ids have white space they are percent-encoded, and ``Q0%`` stands in place of ``Q0``.
@@ -161,12 +167,12 @@ def write_trec(path: Path | str, run: Run, tag: str) -> None:
     Raises
     ------
     DataError
-        when an id is empty, which the format cannot hold.
+        when an id is empty, which the format cannot hold, or no valid Unicode.
     ConfigError
         when ``tag`` is empty or has white space.
     """
     path = Path(path)
-    if not tag or len(tag.split()) != 1 or tag.split()[0] != tag:
+    if not tag or tag.split() != [tag]:
         raise ConfigError(f"{path}: run tag '{tag}' must be one word without white space.")
     with whole_file(path) as raw:
         if path.name.endswith(".gz"):
@@ -189,12 +195,15 @@ def _lines(path: Path, run: Run, tag: str) -> Iterable[bytes]:
             (query_id, *doc_ids), second = map(encoded, words), ENCODED
         hits = zip(doc_ids, scores.tolist(), strict=True)
         block = [f"{query_id} {second} {doc_id} {i} {score:.9g} {tag}\n" for i, (doc_id, score) in enumerate(hits, 1)]
-        yield "".join(block).encode()
+        check_characters(f"{path}: query {query_id!r}, its id or that of a hit", text := "".join(block))
+        yield text.encode()
 
 
-def read_trec(path: Path | str) -> Run:
+def read_trec(path: Path | str, three_columns: bool = False) -> Run:
     """Read a TREC run, plain or ``.gz``. Queries keep the order of the file; hits are sorted by this module's order
     (the rank column must be a whole number but does not decide, as in trec_eval).
+
+    three_columns: lines may also be MS MARCO's, ``query_id doc_id rank``, which have no scores: minus the rank is the score.
 
     Raises
     ------
@@ -205,7 +214,7 @@ def read_trec(path: Path | str) -> Run:
     if path.name.endswith(".gz") and path.is_file() and not path.stat().st_size:  # gzip reads it as an empty text
         raise DataError(f"{path}: has 0 bytes, which is no gzip file; expected a TREC run: write the run again.")
     run = _read_columns(path)
-    return _read_lines(path) if run is None else run
+    return _read_lines(path, three_columns) if run is None else run
 
 
 def _read_columns(path: Path) -> Run | None:
@@ -244,33 +253,15 @@ def _with_decoded(column: pa.DictionaryArray, marked: np.ndarray) -> pa.Dictiona
     return ids.take(pa.array(column.indices.to_numpy() + len(words) * marked)).dictionary_encode()
 
 
-def _read_lines(path: Path) -> Run:
-    hits: dict[str, dict[str, float]] = {}
+def run_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Number and text of each line of a run, plain or ``.gz``. Raises DataError when the file is missing or damaged."""
     number = 0
     try:
         with (gzip.open if path.name.endswith(".gz") else open)(
             path, "rt", encoding="utf-8-sig", newline="\n"
         ) as stream:
             for number, line in enumerate(stream, 1):
-                try:
-                    query_id, second, doc_id, rank, score, _ = line.split()
-                    query_id, doc_id = ids_of(query_id, second, doc_id)
-                    int(rank)
-                    value = float(score)
-                    if not abs(value) < _LIMIT:
-                        raise ValueError("not a float32")
-                except ValueError:
-                    raise DataError(
-                        f"{path}, line {number}: found '{line.rstrip()[:120]}', expected {_COLUMNS} with a "
-                        "whole-number rank and a finite score. Write the run again."
-                    ) from None
-                ranking = hits.setdefault(query_id, {})
-                if doc_id in ranking:
-                    raise DataError(
-                        f"{path}, line {number}: document '{doc_id}' occurs twice for query '{query_id}', "
-                        "expected once. Write the run again."
-                    )
-                ranking[doc_id] = value
+                yield number, line
     except FileNotFoundError:
         raise DataError(f"{path}: no such file, expected a TREC run.") from None
     except DAMAGED_TEXT as error:
@@ -278,6 +269,34 @@ def _read_lines(path: Path) -> Run:
             f"{path}: {f'damaged after line {number}' if number else 'cannot be read'}: {error}. Expected "
             "UTF-8 text (gzip for .gz); write the run again."
         ) from error
+
+
+def _read_lines(path: Path, three_columns: bool = False) -> Run:
+    hits: dict[str, dict[str, float]] = {}
+    for number, line in run_lines(path):
+        words = line.split()
+        if three_columns and len(words) == 3:
+            words = [words[0], "Q0", *words[1:], f"-{words[2]}", ""]
+        try:
+            query_id, second, doc_id, rank, score, _ = words
+            query_id, doc_id = ids_of(query_id, second, doc_id)
+            int(rank)
+            value = float(score)
+            if not abs(value) < _LIMIT:
+                raise ValueError("not a float32")
+        except ValueError:
+            also = ", or 3 columns 'query_id doc_id rank'" if three_columns else ""
+            raise DataError(
+                f"{path}, line {number}: found '{line.rstrip()[:120]}', expected {_COLUMNS} with a "
+                f"whole-number rank and a finite score{also}. Write the run again."
+            ) from None
+        ranking = hits.setdefault(query_id, {})
+        if doc_id in ranking:
+            raise DataError(
+                f"{path}, line {number}: document '{doc_id}' occurs twice for query '{query_id}', "
+                "expected once. Write the run again."
+            )
+        ranking[doc_id] = value
     return Run(
         list(hits),
         [list(ranking) for ranking in hits.values()],
@@ -296,24 +315,6 @@ def first_repeated(words: Sequence[str]) -> str:
 
 
 def read_candidates(path: Path | str) -> dict[str, list[str]]:
-    """The documents that each query is given to rank, from a ``.parquet`` file with columns query_id and doc_id, or a TREC run.
-
-    Raises DataError when the file is missing or damaged, an id is empty, or a pair occurs twice.
-    """
-    path = Path(path)
-    if path.suffix != ".parquet":
-        run = read_trec(path)
-        return dict(zip(run.query_ids, run.doc_ids, strict=True))
-    table = read_table(path, ["query_id", "doc_id"])
-    columns = [table[name].cast(pa.string()).to_pylist() for name in ("query_id", "doc_id")]
-    candidates: dict[str, dict[str, None]] = {}
-    for row, (query_id, doc_id) in enumerate(zip(*columns, strict=True)):
-        if not query_id or not doc_id:
-            raise DataError(f"{path}: row {row} has query '{query_id}' and document '{doc_id}', expected two ids.")
-        mine = candidates.setdefault(query_id, {})
-        if doc_id in mine:
-            raise DataError(
-                f"{path}: row {row}: document '{doc_id}' is a candidate of query '{query_id}' twice; give it once."
-            )
-        mine[doc_id] = None
-    return {query_id: list(mine) for query_id, mine in candidates.items()}
+    """The documents that each query is given to rank: the hits of a TREC run. Raises DataError as :func:`read_trec`."""
+    run = read_trec(path)
+    return dict(zip(run.query_ids, run.doc_ids, strict=True))

@@ -218,18 +218,16 @@ class CollectionWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
         try:
-            if kind is None:
-                self._finish()
-        finally:
             try:
+                if kind is None:
+                    self._finish()
+            finally:
                 for table in self._tables.values():
                     table.close()
-                if kind is None and not self._failed:
-                    self._publish()
-            finally:  # also of a full disk, where a table cannot be closed
-                shutil.rmtree(self._temporary, ignore_errors=True)
-
-    _failed = True
+            if kind is None:
+                self._publish()
+        finally:  # also of a full disk, where a table cannot be closed
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _finish(self) -> None:
         self._flush_all()
@@ -244,7 +242,6 @@ class CollectionWriter:
         for name in ("queries", "answers"):
             self.counts[name] = self._tables[name].rows
         self._check_expected()
-        self._failed = False
 
     def _id_of(self, kind: str, row: int) -> str:
         """The id of a row, read back; '' where rows were omitted, so that numbers do not fit."""

@@ -43,7 +43,7 @@ from pretrieve.tasks.splits import (
     rounded,
     shuffled,
 )
-from pretrieve.tasks.task import Judgement, Query, TaskRows, check_rows, write_rows
+from pretrieve.tasks.task import Judgement, Query, TaskContents, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
 
 TITLES = ("none", "prefix", "separate")
@@ -85,11 +85,12 @@ def build_collection_task(
             "them in titles. Expected 'none' or 'separate'."
         )
     contents = _Contents(source, title)
+    contents.task.titled = title == "separate"
     contents.split_queries(target, test, valid_share, dev_share)
     contents.choose_documents(max_documents, target.seed)
     # A task of answers alone judges no document: all that must be known of its candidates is that there are some.
     documents = contents.found or range(contents.count)
-    check_rows(documents, contents.queries, contents.judgements, contents.splits, contents.answers)
+    check_rows(documents, contents.task)
     stats = source.stats
     rows = TaskRows(
         passages=contents.passages,
@@ -97,11 +98,7 @@ def build_collection_task(
         corpus=lambda _: contents.corpus(),
         candidate_passage=np.arange(contents.count, dtype=np.int32),
         candidate_sentence=np.full(contents.count, -1, dtype=np.int32),
-        queries=contents.queries,
-        judgements=contents.judgements,
-        splits=contents.splits,
-        answers=contents.answers,
-        titled=title == "separate",
+        contents=contents.task,
         about={
             "collection": {
                 "reader": stats.get("reader"),
@@ -136,6 +133,7 @@ class _Contents:
     source: Collection
     title: str
     left_out: Counter[str] = field(default_factory=Counter)
+    task: TaskContents = field(default_factory=TaskContents)
     _kept: set[str] | None = None
 
     # ------------------------------------------------------------------------------------------------------------ queries
@@ -143,7 +141,7 @@ class _Contents:
     def split_queries(
         self, target: Target, test: str | None, valid_share: float | Mapping[str, float], dev_share: float
     ) -> None:
-        """Fill in queries, judgements, answers and splits."""
+        """Fill in queries, judgements, answers and splits of ``task``."""
         self._read_judged()
         groups: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
         texts = dict[str, str]()
@@ -164,18 +162,19 @@ class _Contents:
                 f"{self.source.directory}: split {self.test!r} cannot be tested; expected test or dev, and queries with a "
                 f"relevant document (found: {counts}): name another split, or add its judgements."
             )
-        self.splits = self._splits(groups, target, valid_share, dev_share)
-        used = {row.query_id for row in self.splits}
-        self.queries = [Query(query_id, text) for query_id, text in texts.items() if query_id in used]
-        self.judgements = [
+        task = self.task
+        task.splits = self._splits(groups, target, valid_share, dev_share)
+        used = {row.query_id for row in task.splits}
+        task.queries = [Query(query_id, text) for query_id, text in texts.items() if query_id in used]
+        task.judgements = [
             Judgement(query.query_id, doc_id, relevance)
-            for query in self.queries
+            for query in task.queries
             for doc_id, relevance in self._relevant.get(query.query_id, {}).items()
         ]
-        known = [query.query_id for query in self.queries if query.query_id in self._answers]
-        self.answers = {query_id: self._answers[query_id] for query_id in known}
-        self._judged = {doc_id for query in self.queries for doc_id in self._others.get(query.query_id, ())}
-        self._judged |= {judgement.doc_id for judgement in self.judgements}
+        known = [query.query_id for query in task.queries if query.query_id in self._answers]
+        task.answers = {query_id: self._answers[query_id] for query_id in known}
+        self._judged = {doc_id for query in task.queries for doc_id in self._others.get(query.query_id, ())}
+        self._judged |= {judgement.doc_id for judgement in task.judgements}
 
     def _read_judged(self) -> None:
         self._relevant: dict[str, dict[str, int]] = {}

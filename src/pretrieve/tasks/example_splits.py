@@ -39,9 +39,7 @@ def parts_of_groups(counts: Mapping[str, int], shares: Mapping[str, float], seed
 
 
 def drawn(ids: Sequence[str], limit: int | None, seed: int) -> set[str]:
-    """At most ``limit`` of the ids, at random; None: all of them. Raises ConfigError when the limit is below 1."""
-    if limit is not None and limit < 1:
-        raise ConfigError(f"max-examples is {limit}; expected at least 1.")
+    """At most ``limit`` of the ids, at random; None: all of them."""
     return set(shuffled(ids, seed)[:limit])
 
 

@@ -34,7 +34,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
@@ -81,16 +80,17 @@ class Example(NamedTuple):
 
 @dataclass
 class ExampleTask:
-    """A task on its way to the disk: ``texts`` are read first, then ``examples``, then ``splits``; each may be a generator.
+    """A task on its way to the disk: ``texts`` are read first, then ``examples``; each may be a generator.
 
-    classes: names of the classes of ``classification``. about: how the task was made, for the statistics. counted: is called when
-    all is read, and gives further entries of the statistics.
+    part_of: example id → train, valid, test or dev; looked at when all examples are read. classes: names of the classes of
+    ``classification``. about: how the task was made, for the statistics. counted: is called when all is read, and gives further
+    entries of the statistics.
     """
 
     kind: str
     texts: Iterable[Text]
     examples: Iterable[Example]
-    splits: Iterable[SplitRow]
+    part_of: Mapping[str, str]
     classes: Sequence[str] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
     counted: Callable[[], Mapping[str, Any]] = dict
@@ -120,10 +120,8 @@ class ExampleContents:
 
         Raises ConfigError for a size that cannot be drawn.
         """
-        ids = [example.example_id for example in self.examples]
-        splits = make_example_splits(ids, self.part_of, target.sizes, target.seed)
-        task = ExampleTask(kind, self.texts.values(), self.examples, splits, about=about, **more)
-        return write_example_task(target.out, task, target.tokenizer)
+        task = ExampleTask(kind, self.texts.values(), self.examples, self.part_of, about=about, **more)
+        return write_example_task(target, task)
 
 
 def _fault(example: Example, kind: str, n_texts: int, classes: int) -> str | None:
@@ -166,53 +164,32 @@ def _checked_texts(texts: Iterable[Text], directory: Path, writer: TableWriter) 
         yield PassageText([text], row, row)
 
 
-def _write_splits(splits: Iterable[SplitRow], known: set[str], directory: Path) -> dict[str, dict[str, int]]:
-    """Write the splits, checked; returns size → split → number of examples."""
-    members: dict[str, dict[str, str]] = {}
+def _write_splits(splits: Iterable[SplitRow], directory: Path) -> dict[str, dict[str, int]]:
+    """Write the splits; returns size → split → number of examples. Raises DataError where no example tests."""
+    counts: dict[str, dict[str, int]] = {}
     with TableWriter(directory / "splits.parquet", SCHEMAS["splits"]) as writer:
-        for size, example_id, split in splits:
-            of_size = members.setdefault(size, {})
-            if example_id not in known or example_id in of_size or split not in PARTS:
-                raise DataError(
-                    f"{directory}: split row ({size}, {example_id}, {split}) names an unknown example, or one that "
-                    f"has a split in this size, or none of {', '.join(PARTS)}."
-                )
-            of_size[example_id] = split
-            writer.append((size, example_id, split))
-        if not members:
-            raise DataError(f"{directory}: the task has no splits; give at least one size.")
-        tested = {size: {i for i, s in of.items() if s in ("test", "dev")} for size, of in members.items()}
-        first, *others = members
-        for size in others:
-            if tested[size] != tested[first]:
-                raise DataError(f"{directory}: sizes '{first}' and '{size}' have different test or dev examples.")
-        counts = {size: {part: list(of.values()).count(part) for part in PARTS} for size, of in members.items()}
+        for row in splits:
+            counts.setdefault(row.size, dict.fromkeys(PARTS, 0))[row.split] += 1
+            writer.append(row)
         for size, count in counts.items():
             if not count["test"]:
                 raise DataError(f"{directory}: size '{size}' has no test example; build the task from more data.")
     return counts
 
 
-def write_example_task(directory: Path, task: ExampleTask, tokenizer: Tokenizer) -> dict[str, Any]:
-    """Check a task, write its directory and return its statistics; ``stats.json`` is written last.
+def write_example_task(target: Target, task: ExampleTask) -> dict[str, Any]:
+    """Check a task, draw its training-set sizes, write its directory and return its statistics; ``stats.json`` is written last.
 
-    Raises ConfigError for an unknown kind, or classes that do not go with it, and DataError naming the directory and the text,
-    example or split row that is wrong.
+    Raises ConfigError for a size that cannot be drawn, and DataError naming the directory and the text or example that is wrong.
     """
-    kind, classes = task.kind, task.classes
-    if kind not in KINDS:
-        raise ConfigError(f"kind {kind!r} is unknown; choose from {list(KINDS)}.")
-    if (kind == "classification") != (len(classes) >= 2):
-        raise ConfigError(
-            f"kind {kind!r} with {len(classes)} classes: classification needs at least 2, others have none."
-        )
+    directory, kind, classes = target.out, task.kind, task.classes
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "stats.json").unlink(missing_ok=True)
     with TableWriter(directory / "texts.parquet", SCHEMAS["texts"]) as writer:
         passages = _checked_texts(task.texts, directory, writer)
-        store = write_token_store(directory / "texts", tokenizer, passages, label="texts")
+        store = write_token_store(directory / "texts", target.tokenizer, passages, label="texts")
         n_texts = writer.rows
-    known: set[str] = set()
+    known: dict[str, None] = {}
     texts_seen = history_seen = 0
     label_counts = [0] * len(classes)
     with TableWriter(directory / "examples.parquet", SCHEMAS["examples"]) as writer:
@@ -222,7 +199,7 @@ def write_example_task(directory: Path, task: ExampleTask, tokenizer: Tokenizer)
                 fault = "stands twice; every id must be unique"
             if fault:
                 raise DataError(f"{directory}: {kind} example '{example.example_id}' {fault}.")
-            known.add(example.example_id)
+            known[example.example_id] = None
             texts_seen += len(example.texts)
             history_seen += len(example.history)
             if classes:
@@ -238,7 +215,7 @@ def write_example_task(directory: Path, task: ExampleTask, tokenizer: Tokenizer)
         "text_tokens": round(len(store.tokens) / n_texts, 2),
         "texts_per_example": round(texts_seen / len(known), 2),
         "history": round(history_seen / len(known), 2),
-        "splits": _write_splits(task.splits, known, directory),
+        "splits": _write_splits(make_example_splits(list(known), task.part_of, target.sizes, target.seed), directory),
         "about": task.about,
         **task.counted(),
     }

@@ -128,7 +128,7 @@ class TaskContents:
         """Raise :class:`DataError` unless ids are unique, judgements and answers resolve, and every query has a split, and a
         judgement; a test or dev query of a task with answers may have answers in its place."""
         docs = unique_ids([candidate.doc_id for candidate in self.candidates], "doc_id")
-        check_rows(docs, self.queries, self.judgements, self.splits, self.answers)
+        check_rows(docs, self)
 
 
 def _corpus_rows(contents: TaskContents, first_sentence: np.ndarray) -> Iterator[tuple]:
@@ -154,11 +154,7 @@ def write_task(directory: Path, contents: TaskContents, tokenizer: Tokenizer) ->
         corpus=lambda first_sentence: _corpus_rows(contents, first_sentence),
         candidate_passage=np.array([candidate.passage for candidate in contents.candidates], dtype=np.int64),
         candidate_sentence=np.array([candidate.sentence for candidate in contents.candidates], dtype=np.int64),
-        queries=contents.queries,
-        judgements=contents.judgements,
-        splits=contents.splits,
-        answers=contents.answers,
-        titled=contents.titled,
+        contents=contents,
     )
     return write_rows(directory, rows, tokenizer)
 
@@ -169,7 +165,8 @@ class TaskRows:
 
     passages, titles: the texts of the passages (P) and their titles, in order, from the start at each call. corpus: given
     the first sentence (P+1,) of each passage, the rows of ``corpus.parquet``. candidate_passage, candidate_sentence (N,):
-    passage of each candidate, and sentence in it or -1. about: further entries of ``stats.json``.
+    passage of each candidate, and sentence in it or -1. contents: all else; its passages and candidates are not looked at. about:
+    further entries of ``stats.json``.
     """
 
     passages: Callable[[], Iterable[PassageText]]
@@ -177,38 +174,28 @@ class TaskRows:
     corpus: Callable[[np.ndarray], Iterable[tuple]]
     candidate_passage: np.ndarray
     candidate_sentence: np.ndarray
-    queries: Sequence[Query]
-    judgements: Sequence[Judgement]
-    splits: Sequence[SplitRow]
-    answers: Mapping[str, Answers] = field(default_factory=dict)
-    titled: bool = False
+    contents: TaskContents
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def check_rows(
-    documents: Collection[str],
-    queries: Sequence[Query],
-    judgements: Sequence[Judgement],
-    splits: Sequence[SplitRow],
-    answers: Mapping[str, Answers],
-) -> None:
+def check_rows(documents: Collection[str], task: TaskContents) -> None:
     """Raise :class:`DataError` unless ids are unique, judgements and answers resolve, a query stands in a size at most once, and
     has a judgement; a test or dev query of a task with answers may have answers in its place.
 
     ``documents``: ids of the candidates, unique, or at least of those that are judged. A size may leave queries out: training
     queries that it does not draw.
     """
-    known = unique_ids([query.query_id for query in queries], "query_id")
+    known = unique_ids([query.query_id for query in task.queries], "query_id")
     for what, rows in (("candidates", documents), ("queries", known)):
         if not rows:
             raise DataError(f"the task has no {what}; check that its input files belong together.")
-    unique_ids([f"{row.query_id} {row.doc_id}" for row in judgements], "judgement")
-    for row in judgements:
+    unique_ids([f"{row.query_id} {row.doc_id}" for row in task.judgements], "judgement")
+    for row in task.judgements:
         if row.query_id not in known or row.doc_id not in documents or row.relevance < 1:
             raise DataError(f"judgement {tuple(row)} names an unknown query or candidate, or its relevance is below 1.")
-    _check_judged(known, judgements, splits, answers)
+    _check_judged(known, task)
     rows_of_size: dict[str, list[str]] = {}
-    for row in splits:
+    for row in task.splits:
         rows_of_size.setdefault(row.size, []).append(row.query_id)
     for size, ids in rows_of_size.items():
         listed = set(ids)
@@ -219,18 +206,16 @@ def check_rows(
             )
 
 
-def _check_judged(
-    queries: set[str], judgements: Sequence[Judgement], splits: Sequence[SplitRow], answers: Mapping[str, Answers]
-) -> None:
-    unknown = answers.keys() - queries
+def _check_judged(queries: set[str], task: TaskContents) -> None:
+    unknown = task.answers.keys() - queries
     if unknown:
         raise DataError(f"answers of {len(unknown)} unknown queries, such as '{min(unknown)}'.")
-    unjudged = queries - {row.query_id for row in judgements}
-    lost = unjudged - answers.keys()
+    unjudged = queries - {row.query_id for row in task.judgements}
+    lost = unjudged - task.answers.keys()
     if lost:
-        instead = "" if not answers else " and no answers"
+        instead = "" if not task.answers else " and no answers"
         raise DataError(f"{len(lost)} queries have no relevant candidate{instead}, such as '{min(lost)}'.")
-    trained = {row.query_id for row in splits if row.split in ("train", "valid")} & unjudged
+    trained = {row.query_id for row in task.splits if row.split in ("train", "valid")} & unjudged
     if trained:
         raise DataError(
             f"{len(trained)} queries that train or validate have answers but no relevant candidate, such as "
@@ -252,33 +237,23 @@ def write_rows(directory: Path, task: TaskRows, tokenizer: Tokenizer) -> dict[st
     """Write a task's directory and return its statistics; ``stats.json`` is written last. Nothing is checked here."""
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "stats.json").unlink(missing_ok=True)
-    passages = write_token_store(
-        directory / "passages",
-        tokenizer,
-        task.passages(),
-        titles=task.titles(),
-        label="candidates",
-    )
-    queries = write_token_store(
-        directory / "queries",
-        tokenizer,
-        (PassageText([query.text], number, number) for number, query in enumerate(task.queries)),
-        titles=[""] * len(task.queries),
-        label="queries",
-    )
+    contents = task.contents
+    passages = write_token_store(directory / "passages", tokenizer, task.passages(), task.titles(), label="candidates")
+    texts = (PassageText([query.text], number, number) for number, query in enumerate(contents.queries))
+    queries = write_token_store(directory / "queries", tokenizer, texts, [""] * len(contents.queries), label="queries")
     tables = {
         "corpus": task.corpus(np.asarray(passages.passage_starts)),
-        "queries": task.queries,
-        "qrels": task.judgements,
-        "splits": task.splits,
+        "queries": contents.queries,
+        "qrels": contents.judgements,
+        "splits": contents.splits,
     }
     for name, columns in tables.items():
         with TableWriter(directory / f"{name}.parquet", SCHEMAS[name]) as writer:
             for row in columns:
                 writer.append(tuple(row))
     (directory / "answers.parquet").unlink(missing_ok=True)  # of another task that was here
-    if task.answers:
-        write_answers(directory / "answers.parquet", task.answers.items())
+    if contents.answers:
+        write_answers(directory / "answers.parquet", contents.answers.items())
     statistics = task_statistics(task, passages, queries)
     write_json(directory / "stats.json", statistics)
     return statistics
@@ -293,21 +268,21 @@ def task_statistics(task: TaskRows, passages: TokenStore, queries: TokenStore) -
     tokens · ``passages`` · ``splits``: size → split → queries · ``documents``: of the collection, even if the task draws of
     them · ``train``, ``dev`` and ``eval``: see :func:`part_counts` · ``titled``: true, only where it is so.
     """
-    splits: dict[str, dict[str, int]] = {}
-    for split_row in task.splits:
+    contents, splits = task.contents, dict[str, dict[str, int]]()
+    for split_row in contents.splits:
         counts = splits.setdefault(split_row.size, dict.fromkeys(("train", "valid", "test", "dev"), 0))
         counts[split_row.split] += 1
     return {
-        "queries": len(task.queries),
+        "queries": len(contents.queries),
         "candidates": len(task.candidate_passage),
-        "tuples": len(task.judgements),
-        "query_tokens": round(len(queries.tokens) / len(task.queries), 2),
+        "tuples": len(contents.judgements),
+        "query_tokens": round(len(queries.tokens) / len(contents.queries), 2),
         "doc_tokens": round(_document_tokens(task, passages) / len(task.candidate_passage), 2),
         "passages": passages.n_passages,
         "splits": splits,
         "documents": len(task.candidate_passage),
-        **part_counts(task.splits, task.judgements),
-        **({"titled": True} if task.titled else {}),
+        **part_counts(contents.splits, contents.judgements),
+        **({"titled": True} if contents.titled else {}),
         **task.about,
     }
 

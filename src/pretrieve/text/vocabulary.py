@@ -92,7 +92,6 @@ def given_tokenizer(path: Path) -> Tokenizer:
 
     Raises DataError when there is none, or it cannot be used here.
     """
-    path = Path(path)
     if path.is_dir():
         found = [path / name for name in ("tokenizer.json", "vocab.txt") if (path / name).is_file()]
         if not found:
@@ -137,7 +136,6 @@ def from_vocab_file(path: Path) -> Tokenizer:
     Raises DataError when there is no such file, it is not such a vocabulary, or ``tokenizer_config.json`` beside it says that
     letters are treated in another way.
     """
-    path = Path(path)
     if not path.is_file():
         raise DataError(f"{path}: no such file.")
     entries = path.read_text(encoding="utf-8").split("\n")

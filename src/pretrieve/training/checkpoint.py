@@ -15,10 +15,9 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
-from pretrieve.base.disk import room_for
 from pretrieve.base.files import remove_if_empty
+from pretrieve.models.hf_format import write_tensors
 
 
 @dataclass
@@ -58,14 +57,8 @@ class Checkpoints:
         Raises DataError when the disk is full; the checkpoints before it stay.
         """
         path = self.directory / f"step-{state.step:08d}.safetensors"
-        temporary = path.with_suffix(".part")
-        meta = {"key": self.key, "state": json.dumps({"step": state.step, "info": state.info})}
-        tensors = {n: t.detach().cpu().contiguous() for n, t in state.tensors.items()}
-        size = sum(tensor.nbytes for tensor in tensors.values())
-        with room_for(path, size, remove=[temporary]):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            save_file(tensors, temporary, metadata=meta)
-            os.replace(temporary, path)
+        values = json.dumps({"step": state.step, "info": state.info})
+        write_tensors(state.tensors, path, {"key": self.key, "state": values})
         kept = [file for file in self._files() if file <= path][:2]
         for old in {*self._files(), *self._leftovers()} - {*kept}:
             old.unlink()

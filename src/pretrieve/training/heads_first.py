@@ -34,18 +34,17 @@ class Phases:
             raise ConfigError(
                 f"heads_steps: {config.heads_steps}, but this objective trains nothing besides the body; expected 0."
             )
-        self._freeze(first < config.heads_steps)
-        self.optimiser = make_optimiser(module, config)
+        self._begin(first < config.heads_steps)
 
-    def _freeze(self, frozen: bool) -> None:
+    def _begin(self, frozen: bool) -> None:
         for parameter in self._body:
             parameter.requires_grad_(not frozen)
+        self.optimiser = make_optimiser(self._module, self._config)
 
     def reach(self, done: int) -> None:
         """With the last step of the heads, all begin to learn."""
         if done == self._config.heads_steps:
-            self._freeze(False)
-            self.optimiser = make_optimiser(self._module, self._config)
+            self._begin(False)
 
     def set_rate(self, step: int) -> float:
         """Give the optimiser the learning rate of a step; returns it."""

@@ -15,7 +15,7 @@ tensor as a layer, biases and LayerNorms too. So does this one; the paper correc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import torch
 
@@ -37,17 +37,12 @@ class Lamb(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], torch.Tensor] | None = None) -> torch.Tensor | None:
+    def step(self) -> None:
         """Move every parameter that has a gradient."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     self._move(parameter, group)
-        return loss
 
     def _move(self, parameter: torch.Tensor, group: dict) -> None:
         state, gradient, (beta1, beta2) = self.state[parameter], parameter.grad, group["betas"]

@@ -10,9 +10,7 @@ last checkpoint and ends with the same bits on a CPU.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import sys
@@ -27,15 +25,15 @@ import torch
 from torch import nn
 
 from pretrieve.base.errors import PretrieveError
-from pretrieve.base.files import write_text
 from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, Snapshots, State, pack_state, pack_weights, unpack_state
+from pretrieve.training.csv_rows import write_rows
 from pretrieve.training.device import Device
 from pretrieve.training.heads_first import Phases
 from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
 from pretrieve.training.optimiser import OptimiserConfig
-from pretrieve.training.processes import Processes
+from pretrieve.training.processes import ALONE, Processes
 from pretrieve.training.step import accumulate
 
 #: How far a first loss may be from the expected one, as a share of it.
@@ -93,7 +91,7 @@ class RunSettings:
     device: Device
     seed: int
     checkpoint_seconds: float = 60.0
-    processes: Processes | None = None
+    processes: Processes = ALONE
     stop: Callable[[], bool] | None = None
     token_budget: int | None = None
     compiled: bool = False
@@ -162,7 +160,7 @@ def train(
         when the loss or its gradient is NaN or infinite; the message has step, learning rate, loss terms and batch ids.
         The weights are then those of the step before. Also when a first loss is not the expected one.
     """
-    device, processes = run.device, run.processes or Processes()
+    device, processes = run.device, run.processes
     module = objective.module.to(device.device)
     watcher = watcher or Watcher()
     curve: list[dict[str, float]] = []
@@ -270,11 +268,4 @@ def _refuse_nan(what: str, value: float, place: str, batches: list[MicroBatch]) 
 def write_curve(path: Path, curve: list[dict[str, float]]) -> None:
     """Write a learning curve, one row for every 1 % of the steps: step (from 0), real tokens so far, tokens a second since
     the row before, the loss, each of its terms, learning rate, gradient norm before clipping."""
-    columns = list(curve[0]) if curve else COLUMNS
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    # Counts are written in full; six digits are enough for everything else.
-    shown = lambda value: str(value) if isinstance(value, int) else f"{value:.6g}"
-    writer.writerows({name: shown(value) for name, value in row.items()} for row in curve)
-    write_text(path, text.getvalue())
+    write_rows(path, curve, COLUMNS)

@@ -32,8 +32,8 @@ class MicroBatch:
     rows: int = 0
 
 
-class Objective(Protocol):
-    """What can be trained.
+class Trained(Protocol):
+    """What every objective has.
 
     terms: loss term → its weight in the total; module: all trained parameters. Pre-training objectives put what they train
     beside the encoder under names of its own into an ``nn.ModuleDict``; ``word_terms`` are those of their loss terms that are the
@@ -52,25 +52,22 @@ class Objective(Protocol):
         step, and but for the cut the same for every ``parts``."""
         ...
 
+
+class Objective(Trained, Protocol):
+    """An objective whose losses are sums over examples, each of which is in one micro-batch alone."""
+
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Loss terms of a micro-batch, each *summed* over its ``counts``."""
         ...
 
 
 @runtime_checkable
-class ContrastiveObjective(Protocol):
+class ContrastiveObjective(Trained, Protocol):
     """An objective with a loss over vectors of the *whole* batch, which no micro-batch can compute by itself.
 
     The loop collects the vectors of all micro-batches and processes, and takes their gradients back
-    (:mod:`pretrieve.training.step`).
+    (:mod:`pretrieve.training.step`). Each micro-batch has ``rows``.
     """
-
-    module: nn.Module
-    terms: dict[str, float]
-
-    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """As above; each part has ``rows``."""
-        ...
 
     def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         """(rows, k) vectors of a micro-batch, and its own loss terms, summed; {} unless ``with_losses``."""

@@ -123,3 +123,7 @@ class Processes:
         numbers = torch.zeros(self.world, dtype=torch.float64, device=device)
         numbers[self.rank] = number
         return self.add(numbers).tolist()
+
+
+#: No group: one process by itself.
+ALONE = Processes()

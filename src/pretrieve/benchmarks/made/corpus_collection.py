@@ -40,7 +40,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, question_files, read_questions
 from pretrieve.corpora.beir_documents import Document
 from pretrieve.corpora.tables import read_rows, read_table
@@ -139,12 +139,8 @@ def split_articles(articles: Path, passages: Path, words: int = WORDS, share: fl
     order; ``doc_id`` is ``{article_id}-{number of the block}``, both from 0. Memory is one article and the titles. ``share``: of
     the articles that are taken, about; which ones follows from their titles alone.
 
-    Raises DataError when a table is missing or damaged, and ConfigError as :func:`read_corpus`.
+    Raises DataError when a table is missing or damaged.
     """
-    if words < 1:
-        raise ConfigError(f"words is {words}; expected at least 1, such as 100.")
-    if not 0 < share <= 1:
-        raise ConfigError(f"share is {share}; expected above 0 and at most 1, such as 0.1 for a tenth of the articles.")
     table = read_table(articles, ["title", "has_page"])
     titles, has_page = table["title"].to_pylist(), table["has_page"].to_pylist()
     rows = read_rows(passages, ["article_id", "source", "text"])
@@ -169,8 +165,7 @@ def read_corpus(
     them; words: words of a passage; regular_expressions: whether answers are patterns, as those of CuratedTREC are; share: of
     the articles that are searched, drawn by their titles: a large corpus takes long to embed for every system.
 
-    Raises DataError when a file is damaged, there is no file of questions, or no question can be answered, and ConfigError
-    when ``words`` is below 1, or ``share`` not above 0 and at most 1.
+    Raises DataError when a file is damaged, there is no file of questions, or no question can be answered.
     """
     paths = question_files(files)
     if not paths:

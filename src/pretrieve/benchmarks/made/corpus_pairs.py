@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.beir_documents import Document, read_documents
 from pretrieve.corpora.sentences import sentence_spans
 from pretrieve.tasks.splits import draw_key
@@ -49,10 +49,8 @@ def draw(
     """Id → split (train, dev, test) of at most ``pairs`` documents with different texts that are ``usable``, in the order of the
     draw. ``what``: what these have, for messages.
 
-    Raises ConfigError when ``pairs`` is below 10, and DataError when fewer than 10 documents can be drawn.
+    Raises DataError when fewer than 10 documents can be drawn.
     """
-    if pairs < LEAST_PAIRS:
-        raise ConfigError(f"pairs {pairs}: expected {LEAST_PAIRS} or more.")
     texts = DistinctTexts()
     found = (
         (draw_key(seed, document.doc_id), document.doc_id)

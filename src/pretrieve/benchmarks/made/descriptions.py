@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.corpora.tables import read_rows, read_table
+from pretrieve.corpora.tables import read_rows, read_table, titles_of
 from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
 from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
 
 _COLUMNS = ("passage_id", "article_id", "source", "text", "sentence_starts", "sentence_ends")
 
 
-def passages_of(corpus: Path, titles: list[str]) -> Iterator[tuple[int, int, str, Passage]]:
-    """``(passage_id, article_id, source, passage)`` of every passage of a corpus, in order, in constant memory."""
+def passages_of(corpus: Path) -> Iterator[tuple[int, int, str, Passage]]:
+    """``(passage_id, article_id, source, passage)`` of every passage of a corpus, in order; in memory are the titles."""
+    titles = titles_of(corpus)
     for passage_id, article_id, source, text, starts, ends in read_rows(corpus / "passages.parquet", _COLUMNS):
         yield passage_id, article_id, source, Passage(titles[article_id], text, list(zip(starts, ends, strict=True)))
 
@@ -39,13 +40,11 @@ def _add(contents: TaskContents, passage_id: int, passage: Passage, sentences: l
     contents.candidates += [Candidate(f"{passage_id}-{sentence}", number, sentence) for sentence in sentences]
 
 
-def extra_sentences(
-    corpus: Path, titles: list[str], taken: set[int], limit: int | None, seed: int
-) -> dict[int, list[int]]:
+def extra_sentences(corpus: Path, taken: set[int], limit: int | None, seed: int) -> dict[int, list[int]]:
     """Passage id → sentences to add, in corpus order: all of each passage not ``taken``, or ``limit`` drawn of them."""
     pairs = (
         (draw_key(seed, f"{passage_id}-{sentence}"), passage_id, sentence)
-        for passage_id, _, _, passage in passages_of(corpus, titles)
+        for passage_id, _, _, passage in passages_of(corpus)
         if passage_id not in taken
         for sentence in range(len(passage.spans))
     )
@@ -71,23 +70,20 @@ def build_descriptions(
     all other passages of the corpus, or ``max_extra`` pairs drawn from them. ``query_id`` is the article id, ``doc_id`` is
     ``{passage_id}-{sentence number}``.
 
-    Raises DataError when the corpus is damaged or no article qualifies, and ConfigError when ``max_queries`` or ``max_extra``
-    is below 1, ``max_extra`` is given without ``open_domain``, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged or no article qualifies, and ConfigError when ``max_extra`` is given without
+    ``open_domain``, or a size cannot be drawn.
     """
-    for name, value in (("max-queries", max_queries), ("max-extra", max_extra)):
-        if value is not None and value < 1:
-            raise ConfigError(f"{name} is {value}; expected at least 1.")
     if max_extra is not None and not open_domain:
         raise ConfigError("max-extra limits what the open variant adds; give open too, or leave max-extra out.")
-    articles = read_table(corpus / "articles.parquet", ["title", "description", "has_lead"])
-    titles, has_lead = articles["title"].to_pylist(), articles["has_lead"].to_pylist()
+    articles = read_table(corpus / "articles.parquet", ["description", "has_lead"])
+    has_lead = articles["has_lead"].to_pylist()
     usable = unique_descriptions(articles["description"].to_pylist())
     order = shuffled((str(article) for article in usable if has_lead[article]), target.seed)[:max_queries]
     if not order:
         raise DataError(f"{corpus}/articles.parquet: no article has a lead and a description that no other one has.")
     contents = TaskContents()
     chosen, taken = set(order), set()
-    for passage_id, article_id, source, passage in passages_of(corpus, titles):
+    for passage_id, article_id, source, passage in passages_of(corpus):
         if source != "lead" or str(article_id) not in chosen:
             continue
         taken.add(passage_id)
@@ -95,8 +91,8 @@ def build_descriptions(
         contents.queries.append(Query(str(article_id), usable[article_id]))
         contents.judgements.append(Judgement(str(article_id), f"{passage_id}-0"))
     if open_domain:
-        extra = extra_sentences(corpus, titles, taken, max_extra, target.seed)
-        for passage_id, _, _, passage in passages_of(corpus, titles):
+        extra = extra_sentences(corpus, taken, max_extra, target.seed)
+        for passage_id, _, _, passage in passages_of(corpus):
             if passage_id in extra:
                 _add(contents, passage_id, passage, extra[passage_id])
     dev, pool_train, pool_test = draw_pools(order, target.seed)

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.structure_sts import linked_articles
-from pretrieve.corpora.tables import read_rows, read_table
+from pretrieve.corpora.tables import read_rows, titles_of
 from pretrieve.tasks.click_statistics import ClickStatistics
 from pretrieve.tasks.example_splits import SHARES, drawn, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
@@ -47,12 +47,6 @@ def impressions(path: list[int], first: int, seed: int, user: int) -> list[tuple
     return found
 
 
-def _lead_words(corpus: Path, words: int) -> dict[int, str]:
-    """Article → the first words of its lead."""
-    rows = read_rows(corpus / "passages.parquet", ["article_id", "source", "text"])
-    return {article: " ".join(text.split()[:words]) for article, source, text in rows if source == "lead"}
-
-
 def build_link_clicks(
     corpus: Path,
     target: Target,
@@ -66,15 +60,12 @@ def build_link_clicks(
     candidates: of each impression (fewer where a part links to fewer articles); first: titles in a user's first history;
     lead_words: words of a lead that are its snippet; max_examples: at most this many impressions, drawn from all; None: all.
 
-    Raises DataError when the corpus is damaged, or a part has no impression, and ConfigError when ``candidates`` is below 3,
-    another number below 1, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or a part has no impression, and ConfigError when a size cannot be drawn.
     """
-    for name, value, least in (("candidates", candidates, 3), ("first", first, 1), ("lead-words", lead_words, 1)):
-        if value < least:
-            raise ConfigError(f"{name} is {value}; expected at least {least}.")
     seed = target.seed
-    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
-    snippets = _lead_words(corpus, lead_words)
+    titles = titles_of(corpus)
+    rows = read_rows(corpus / "passages.parquet", ["article_id", "source", "text"])
+    snippets = {article: " ".join(text.split()[:lead_words]) for article, source, text in rows if source == "lead"}
     links = {article: path for article, path in linked_articles(corpus).items() if len(path) > first}
     parts = parts_of_groups(Counter({str(article): len(path) - first for article, path in links.items()}), SHARES, seed)
     contents = ExampleContents()

@@ -22,7 +22,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.corpora.tables import read_rows
 from pretrieve.tasks.example_splits import SHARES, drawn, parts_of_groups
 from pretrieve.tasks.example_task import Example, ExampleContents
@@ -136,11 +136,8 @@ def build_section_triplets(
     """Write the task and return its statistics. An example's id is that of its anchor, ``{passage id}-{sentence}``.
     max_examples: at most this many triplets, drawn from all; None: all.
 
-    Raises DataError when the corpus is damaged, or no article has two sections, and ConfigError when ``per_article`` or
-    ``max_examples`` is below 1, or a size cannot be drawn.
+    Raises DataError when the corpus is damaged, or no article has two sections, and ConfigError when a size cannot be drawn.
     """
-    if per_article < 1:
-        raise ConfigError(f"per-article is {per_article}; expected at least 1.")
     seed = target.seed
     triplets = {t[0].id: t for article in articles_of(corpus) for t in triplets_of(article, seed, per_article)}
     if not triplets:

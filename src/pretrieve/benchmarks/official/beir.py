@@ -36,7 +36,6 @@ _JUDGEMENTS = re.compile(r"(train|dev|test)\.tsv(\.gz|\.bz2)?")
 def beir_files(directory: Path) -> dict[str, Path]:
     """The files of a directory in the layout, packed or not, by their names in :data:`~pretrieve.benchmarks.readers.READERS`.
     Raises DataError when a required one is missing or there twice, or there is no judgement at all."""
-    directory = Path(directory)
     files = {}
     for name in ("corpus", "queries"):
         found = packed_file(directory, f"{name}.jsonl")
@@ -140,7 +139,6 @@ def read_beir_test(folder: Path) -> BeirTest:
     Raises DataError when a file is missing, damaged or a link out of the folder, an id appears twice, a judgement is of an
     unknown id or below zero, two of one pair differ, or there is nothing to test with.
     """
-    folder = Path(folder)
     files = beir_files(folder)
     refuse_outside(files.values(), folder)
     split = "test" if "test" in files else "dev"

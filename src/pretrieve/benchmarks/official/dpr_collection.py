@@ -46,7 +46,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
-from pretrieve.raw.json_file import read_json_array, starts_json_array
+from pretrieve.corpora.beir_documents import Document
+from pretrieve.raw.json_file import first_character, read_json_array
 from pretrieve.raw.raw_text import Form, Warnings, check_characters, read_columns
 from pretrieve.tasks.answers import normalise_question
 
@@ -60,41 +61,30 @@ COLUMNS = ("id", "text", "title")
 _ID_KEYS = ("passage_id", "psg_id")
 
 
-class DprPassage(NamedTuple):
-    """A block of 100 words of an article; ``id`` is '' where a training file has none."""
-
-    id: str
-    title: str
-    text: str
-
-
-def read_passages(
-    path: Path | str, strip_quotes: bool = True, warnings: Warnings | None = None
-) -> Iterator[tuple[int, DprPassage]]:
+def read_passages(path: Path | str, strip_quotes: bool, warnings: Warnings) -> Iterator[tuple[int, Document]]:
     """Line number and content of the passages of ``psgs_w100.tsv`` (packed or not) or a file in its format, streaming. Raises
     DataError for another header, another number of fields, quotes that do not fit, and an id that is blank."""
-    for number, (passage_id, text, title) in read_columns(
-        path, COLUMNS, Form(header=True, quoted=True), warnings=warnings
-    ):
+    form = Form(header=True, quoted=True)
+    for number, (passage_id, text, title) in read_columns(path, COLUMNS, form, warnings=warnings):
         if not passage_id.strip():
             raise DataError(f"{path}: line {number}: id {passage_id!r}; expected the number of a passage.")
-        yield number, DprPassage(passage_id, title, text.strip('"') if strip_quotes else text)
+        yield number, Document(passage_id, title, text.strip('"') if strip_quotes else text)
 
 
 class TrainingQuestion(NamedTuple):
-    """A training question: ``positives`` with the gold one first, ``hard`` and ``random`` negatives in file order."""
+    """A training question: ``positives`` with the gold one first, ``hard`` and ``random`` negatives in file order; the id of a
+    passage is '' where the file has none."""
 
     text: str
     answers: list[str]
-    positives: list[DprPassage]
-    hard: list[DprPassage]
-    random: list[DprPassage]
+    positives: list[Document]
+    hard: list[Document]
+    random: list[Document]
 
 
-def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, TrainingQuestion]]:
+def read_training(path: Path | str, warnings: Warnings) -> Iterator[tuple[int, TrainingQuestion]]:
     """Number in the file (from 0) and content of each training question that has a positive, streaming. Raises DataError for
     what is no array, and an element without a question or with invalid passages."""
-    warnings = Warnings() if warnings is None else warnings
     for number, record in read_json_array(path):
         where = f"{path}: element {number}"
         if (
@@ -121,7 +111,7 @@ def read_training(path: Path | str, warnings: Warnings | None = None) -> Iterato
             warnings.add("training question without a positive passage", where)
 
 
-def _passages(where: str, record: dict[str, Any], key: str) -> list[DprPassage]:
+def _passages(where: str, record: dict[str, Any], key: str) -> list[Document]:
     entries = record.get(key, [])
     if key == "positive_ctxs" and key not in record:
         raise DataError(f"{where}: no key 'positive_ctxs'; it has {', '.join(map(repr, record))}.")
@@ -134,7 +124,7 @@ def _passages(where: str, record: dict[str, Any], key: str) -> list[DprPassage]:
                 f"{where}: {key}, number {place}: found {str(entry)[:80]!r}; expected an object with a 'text'."
             )
         passage_id = next((str(entry[name]) for name in _ID_KEYS if entry.get(name) is not None), "")
-        passages.append(DprPassage(passage_id.strip(), str(entry.get("title") or ""), entry["text"]))
+        passages.append(Document(passage_id.strip(), str(entry.get("title") or ""), entry["text"]))
     return passages
 
 
@@ -157,14 +147,14 @@ def read_dpr(
     """
     splits = question_files(files)
     writer.variant = "passages of the training files only"
-    training = {split: path for split, path in splits.items() if starts_json_array(path)}
+    training = {split: path for split, path in splits.items() if first_character(path) == "["}
     if "passages" in files:
         writer.variant = "psgs_w100, quotes stripped from both ends of texts" if strip_quotes else "psgs_w100"
         if official:
             writer.expected["documents"] = OFFICIAL_COUNT
         for line, passage in read_passages(files["passages"], strip_quotes, writer.warnings):
             writer.at(files["passages"], line)
-            writer.add_document(passage.id, passage.title, passage.text)
+            writer.add_document(*passage)
     elif not training:
         raise DataError("DPR: no passages; expected psgs_w100.tsv as 'passages', or a training file.")
     own = _Training(writer, negatives, "passages" not in files, regular_expressions)
@@ -186,16 +176,16 @@ class _Training:
     documents: bool
     regular_expressions: bool
 
-    def chosen(self, question: TrainingQuestion) -> list[DprPassage]:
+    def chosen(self, question: TrainingQuestion) -> list[Document]:
         """The negatives that are kept."""
         if self.negatives == "none":
             return []
         return question.hard if self.negatives == "hard" else [*question.hard, *question.random]
 
-    def document_id(self, passage: DprPassage) -> str:
+    def document_id(self, passage: Document) -> str:
         """The passage's id; where the passages are the documents, one without an id is named by its content."""
-        if passage.id or not self.documents:
-            return passage.id
+        if passage.doc_id or not self.documents:
+            return passage.doc_id
         return blake2b(f"{passage.title}\0{passage.text}".encode(), digest_size=8).hexdigest()
 
     def add_documents(self, paths: Iterable[Path]) -> None:
@@ -203,7 +193,7 @@ class _Training:
         seen: set[str] = set()
         for path in paths:
             self.writer.at(path)
-            for _, question in read_training(path):
+            for _, question in read_training(path, Warnings()):  # they are counted with the questions
                 for passage in (*question.positives, *self.chosen(question)):
                     name = self.document_id(passage)
                     if name not in seen:
@@ -228,7 +218,7 @@ class _Training:
             if question.answers:
                 self.writer.add_answers(query_id, question.answers, self.regular_expressions)
 
-    def _ids(self, passages: list[DprPassage], where: str) -> dict[str, None]:
+    def _ids(self, passages: list[Document], where: str) -> dict[str, None]:
         """The document ids of passages, each once, in order; a passage without one is counted and omitted."""
         found: dict[str, None] = {}
         for passage in passages:

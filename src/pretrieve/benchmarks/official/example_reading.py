@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
-from pretrieve.tasks.example_splits import make_example_splits
 from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import Target, draw_key
 
@@ -178,9 +177,5 @@ def write_records(
             rows = range(width * number, width * (number + 1))
             yield Example(example_id, rows, labels[number : number + 1].tolist())
 
-    def splits() -> Iterator[Any]:
-        yield from make_example_splits(ids, split_of, job.sizes, job.seed)
-
     job.about["left_out"] = job.warnings.counts
-    task = ExampleTask(kind, texts(), examples(), splits(), classes, job.about)
-    return write_example_task(job.out, task, job.tokenizer)
+    return write_example_task(job, ExampleTask(kind, texts(), examples(), split_of, classes, job.about))

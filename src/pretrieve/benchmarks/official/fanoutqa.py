@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.descriptions import passages_of
-from pretrieve.corpora.tables import read_rows, read_table
+from pretrieve.corpora.tables import read_rows, titles_of
 from pretrieve.corpora.wikitext import article_title
 from pretrieve.raw.json_file import read_json
 from pretrieve.tasks.splits import Target, all_test
@@ -72,7 +72,7 @@ def _questions(path: Path, where: str, entry: Any) -> Iterator[PageQuestion]:
     yield PageQuestion(entry["id"], entry["question"].strip(), titles)
 
 
-def _first_passages(corpus: Path, titles: list[str], contents: TaskContents) -> dict[int, str]:
+def _first_passages(corpus: Path, contents: TaskContents) -> dict[int, str]:
     """Add one candidate for each article, its lead or else the first passage of its first section; article → doc id."""
     first_section: dict[int, int] = {}
     for section, article in read_rows(corpus / "sections.parquet", ["section_id", "article_id"]):
@@ -82,7 +82,7 @@ def _first_passages(corpus: Path, titles: list[str], contents: TaskContents) -> 
         if section == first_section[article]:
             wanted.setdefault(article, passage)
     doc_of: dict[int, str] = {}
-    for passage_id, article_id, _, passage in passages_of(corpus, titles):
+    for passage_id, article_id, _, passage in passages_of(corpus):
         if wanted.get(article_id) == passage_id:
             doc_of[article_id] = str(passage_id)
             contents.candidates.append(Candidate(str(passage_id), contents.add_passage(passage), -1))
@@ -96,9 +96,9 @@ def build_fanoutqa(questions: Path, corpus: Path, target: Target) -> dict[str, A
 
     Raises DataError when a file is damaged or no page that a question needs is in the corpus.
     """
-    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
+    titles = titles_of(corpus)
     contents = TaskContents()
-    doc_of = _first_passages(corpus, titles, contents)
+    doc_of = _first_passages(corpus, contents)
     article_of = {title: article for article, title in enumerate(titles) if article in doc_of}
     for title, article in list(article_of.items()):
         article_of.setdefault(article_title(title), article)

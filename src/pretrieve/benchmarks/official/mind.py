@@ -27,7 +27,6 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.example_reading import Job, held_out
 from pretrieve.raw.raw_text import read_columns
 from pretrieve.tasks.click_statistics import ClickStatistics
-from pretrieve.tasks.example_splits import make_example_splits
 from pretrieve.tasks.example_task import Example, ExampleTask, Text, write_example_task
 from pretrieve.tasks.splits import draw_key
 
@@ -150,7 +149,6 @@ def build_mind(
     counted = ClickStatistics(job.tokenizer)
     news = NewsTable(job, candidate, counted)
     user_split = held_out(job.seed, held_out_share, ("valid", "dev"))
-    ids: list[str] = []
     split_of: dict[str, str] = {}
 
     def texts() -> Iterator[Text]:
@@ -166,12 +164,8 @@ def build_mind(
                         "appears twice; expected one line for each impression."
                     )
                 split_of[example.example_id] = user_split(user) if name == "train" else "test"
-                ids.append(example.example_id)
                 yield example
 
-    def splits() -> Iterator[Any]:
-        yield from make_example_splits(ids, split_of, job.sizes, job.seed)
-
     job.about |= {"candidate": candidate, "left_out": job.warnings.counts}
-    task = ExampleTask("clicks", texts(), examples(), splits(), about=job.about, counted=counted.summary)
-    return write_example_task(job.out, task, job.tokenizer)
+    task = ExampleTask("clicks", texts(), examples(), split_of, about=job.about, counted=counted.summary)
+    return write_example_task(job, task)

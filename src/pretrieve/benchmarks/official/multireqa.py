@@ -153,9 +153,9 @@ def build_multireqa(
     candidates: Path,
     texts: Path,
     target: Target,
+    warnings: Warnings,
     role: str = "test",
     context: bool = True,
-    warnings: Warnings | None = None,
 ) -> dict[str, Any]:
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``. ``doc_id`` is the
     candidate's id. Questions in the same words are one query.
@@ -165,7 +165,6 @@ def build_multireqa(
 
     Raises DataError when a file is damaged, or the two do not belong together, and ConfigError when a size cannot be drawn.
     """
-    warnings = Warnings() if warnings is None else warnings
     of_question: dict[str, list[SentenceCandidate]] = {}
     for candidate in read_candidates(candidates):
         of_question.setdefault(candidate.questions[0], []).append(candidate)

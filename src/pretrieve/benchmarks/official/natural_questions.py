@@ -159,13 +159,12 @@ def page_title(record: dict[str, Any]) -> str:
     return titles[0].replace("_", " ").strip()
 
 
-def read_paragraphs(path: Path | str, warnings: Warnings | None = None) -> Iterator[Paragraph]:
+def read_paragraphs(path: Path | str, warnings: Warnings) -> Iterator[Paragraph]:
     """The paragraphs of the ReQA task, one question each, in file order and constant memory. Records that the conversion omits
     are counted in ``warnings`` by their reason.
 
     Raises DataError for a record without question, page or annotations, and a span outside of the page.
     """
-    warnings = Warnings() if warnings is None else warnings
     for number, record in read_json_lines(path, [*_KEYS, "example_id"], warnings=warnings, longest=LONGEST):
         where = f"{path}: line {number}"
         paragraph = _paragraph(record, where)
@@ -209,9 +208,9 @@ def _question(record: dict[str, Any], where: str) -> str:
 def build_natural_questions(
     file: Path,
     target: Target,
+    warnings: Warnings,
     corpus: Path | None = None,
     max_extra: int | None = None,
-    warnings: Warnings | None = None,
     articles: bool = False,
     sentences: bool = False,
 ) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.natural_questions import LONGEST, open_question
-from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.raw.json_file import first_character
+from pretrieve.raw.raw_text import Form, Warnings, check_characters, read_columns, read_json_lines
 from pretrieve.tasks.answers import normalise_question
 from pretrieve.tasks.collection_tables import SPLITS
 
@@ -43,7 +44,7 @@ class OpenQuestion(NamedTuple):
     answers: list[str]
 
 
-def read_questions(path: Path | str, warnings: Warnings | None = None) -> Iterator[tuple[int, OpenQuestion]]:
+def read_questions(path: Path | str, warnings: Warnings) -> Iterator[tuple[int, OpenQuestion]]:
     """Line number and question of each record of a file in one of the layouts above, streaming. ``warnings`` counts what is
     omitted: blank answers and lines, and questions of Natural Questions without a short answer.
 
@@ -51,22 +52,13 @@ def read_questions(path: Path | str, warnings: Warnings | None = None) -> Iterat
     surrogate pair.
     """
     path = Path(path)
-    warnings = Warnings() if warnings is None else warnings
-    records = _json_questions(path, warnings) if _is_json(path) else _listed_questions(path, warnings)
+    records = (_json_questions if first_character(path) == "{" else _listed_questions)(path, warnings)
     for number, text, answers in records:
         where = f"{path}: line {number}"
         if not isinstance(text, str) or not text.strip():
             raise DataError(f"{where}: question {text!r}; expected text. Remove the line.")
         kept = _answers(where, answers, warnings)
         yield number, OpenQuestion(normalise_question(text.strip()), kept)
-
-
-def _is_json(path: Path) -> bool:
-    lines = read_lines(path, longest=LONGEST)
-    try:
-        return next((line.text.lstrip()[:1] == "{" for line in lines if line.text.strip()), False)
-    finally:
-        lines.close()
 
 
 def _listed_questions(path: Path, warnings: Warnings) -> Iterator[tuple[int, str, Any]]:
@@ -109,21 +101,13 @@ def _answers(where: str, answers: Any, warnings: Warnings) -> list[str]:
         if not isinstance(answer, str):
             raise DataError(f"{where}: answer {answer!r}; expected text.")
         if answer.strip():
-            kept[_whole(where, answer)] = None
+            check_characters(where, answer)  # an escape in a Python list can write half of a surrogate pair
+            kept[answer] = None
         else:
             warnings.add("blank answer", where)
     if not kept:
         raise DataError(f"{where}: every answer is blank; expected text. Remove the line.")
     return list(kept)
-
-
-def _whole(where: str, text: str) -> str:
-    """The text, when UTF-8 can have it: an escape in a Python list can write half of a surrogate pair."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise DataError(f"{where}: answer {text!r} has half of a surrogate pair; expected whole characters.") from None
-    return text
 
 
 def add_questions(path: Path, split: str, writer: CollectionWriter, regular_expressions: bool = False) -> None:

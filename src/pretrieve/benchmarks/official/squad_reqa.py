@@ -20,13 +20,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.descriptions import extra_sentences, passages_of
 from pretrieve.benchmarks.official.squad_json import Paragraph, squad_paragraphs
 from pretrieve.corpora.sentences import sentence_of, sentence_spans
-from pretrieve.corpora.tables import read_table
+from pretrieve.corpora.tables import read_rows, titles_of
 from pretrieve.corpora.wikitext import article_title
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
@@ -92,12 +90,8 @@ def build_reqa(
     are those without a corpus, and pairs of the corpus's articles of other titles (``c{passage_id}-{sentence number}``).
     max_extra: so many of the corpus are drawn.
 
-    Raises DataError when one id stands for two questions, or there is no question, and ConfigError when a size cannot be
-    drawn, or ``articles`` or ``sentences`` are asked for without a corpus.
+    Raises DataError when one id stands for two questions, or there is no question, and ConfigError when a size cannot be drawn.
     """
-    for given, what in ((articles, "articles"), (sentences, "sentences of a corpus")):
-        if given and corpus is None:
-            raise ConfigError(f"{what} are searched by an open task only; give open (a corpus) too.")
     passages = corpus is not None and not sentences
     contents = TaskContents()
     number_of: dict[str, int] = {}
@@ -155,12 +149,11 @@ def add_corpus_sentences(contents: TaskContents, corpus: Path, limit: int | None
     """Add the (sentence, passage) pairs of a corpus's articles with a title that no passage of the task has (titles are compared
     as MediaWiki normalises them), or ``limit`` that are drawn of them. ``doc_id`` is ``c{passage_id}-{sentence number}``, in
     corpus order."""
-    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     known = {article_title(passage.title) for passage in contents.passages}
-    own = [article for article, title in enumerate(titles) if article_title(title) in known]
-    articles = read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_numpy()
-    extra = extra_sentences(corpus, titles, set(np.flatnonzero(np.isin(articles, own)).tolist()), limit, seed)
-    for passage_id, _, _, passage in passages_of(corpus, titles):
+    own = {article for article, title in enumerate(titles_of(corpus)) if article_title(title) in known}
+    rows = read_rows(corpus / "passages.parquet", ["passage_id", "article_id"])
+    extra = extra_sentences(corpus, {passage_id for passage_id, article in rows if article in own}, limit, seed)
+    for passage_id, _, _, passage in passages_of(corpus):
         if passage_id in extra:
             number = contents.add_passage(passage)
             contents.candidates += [Candidate(f"c{passage_id}-{one}", number, one) for one in extra[passage_id]]
@@ -168,9 +161,8 @@ def add_corpus_sentences(contents: TaskContents, corpus: Path, limit: int | None
 
 def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:
     """The passages of a corpus whose text is not among ``taken``, each once; or so many that are drawn of them."""
-    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
     others: dict[str, tuple[int, Passage]] = {}
-    for passage_id, _, _, passage in passages_of(corpus, titles):
+    for passage_id, _, _, passage in passages_of(corpus):
         if passage.text not in taken:
             others.setdefault(passage.text, (passage_id, passage))
     chosen = heapq.nsmallest(
@@ -211,13 +203,13 @@ def join_articles(contents: TaskContents) -> None:
 
 def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
     """As :func:`add_corpus_sentences`, but whole articles, if they have a passage; ``doc_id`` is ``a{article_id}``."""
-    titles = read_table(corpus / "articles.parquet", ["title"])["title"].to_pylist()
-    written = set(read_table(corpus / "passages.parquet", ["article_id"])["article_id"].to_pylist())
+    titles = titles_of(corpus)
+    written = {article for (article,) in read_rows(corpus / "passages.parquet", ["article_id"])}
     taken = {article_title(passage.title) for passage in contents.passages}
     others = {f"a{article}": article for article in sorted(written) if article_title(titles[article]) not in taken}
     drawn = set(shuffled(others, seed)[:limit])
     parts: dict[int, list[Passage]] = {article: [] for doc_id, article in others.items() if doc_id in drawn}
-    for _, article, _, passage in passages_of(corpus, titles):
+    for _, article, _, passage in passages_of(corpus):
         if article in parts:
             parts[article].append(passage)
     for article, passages in parts.items():

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -125,12 +124,16 @@ class _Passes:
 def measure_scale(scale: Mapping, core: bool = False, cores: int = 0) -> Rates:
     """The rates of this machine's GPU if it has one, or else (and with ``core``) of one of its cores, for a scale's body.
 
-    cores: measured at the same time; 0: all that can be used."""
+    cores: measured at the same time, at most :data:`BESIDE`; 0: all that can be used."""
     body = {"kind": "transformer", "vocabulary_size": scale["vocabulary_size"], "layers": scale["layers"]["deep"]}
     shape = BodyConfig.from_dict(body | dict(scale["body"]))
-    if core or not torch.cuda.is_available():
-        return measure_cores(shape, scale["passage_length"], cores or usable_cores())
-    return measure(shape, scale["passage_length"])
+    if not core and torch.cuda.is_available():
+        return measure(shape, scale["passage_length"])
+    os.environ.update(allocator())  # as jobs have it
+    beside = min(cores or usable_cores(), BESIDE)
+    with ProcessPoolExecutor(beside, get_context("spawn")) as pool:
+        waiting = [pool.submit(measure, shape, scale["passage_length"], True) for _ in range(beside)]
+        return mean([one.result() for one in waiting])
 
 
 def measure(body: BodyConfig, length: int, core: bool = False) -> Rates:
@@ -168,14 +171,6 @@ def measure(body: BodyConfig, length: int, core: bool = False) -> Rates:
         start_s=_start("pretrain"),
         light_s=_start("table"),
     )
-
-
-def measure_cores(body: BodyConfig, length: int, cores: int) -> Rates:
-    """The rates of a processor core while ``cores`` of them are measured at the same time, at most :data:`BESIDE`."""
-    os.environ.update(allocator())  # as jobs have it
-    with ProcessPoolExecutor(min(cores, BESIDE), get_context("spawn")) as pool:
-        waiting = [pool.submit(measure, body, length, True) for _ in range(min(cores, BESIDE))]
-        return mean([one.result() for one in waiting])
 
 
 def mean(measured: Sequence[Rates]) -> Rates:
@@ -238,11 +233,7 @@ def _load(body: BodyConfig) -> float:
 def _start(program: str) -> float:
     """Processor seconds from the call of a program to the end of its imports."""
     command = [sys.executable, "-m", "pretrieve", program, "--help"]
-    begun = _children()
+    begun = os.times()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return _children() - begun
-
-
-def _children() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    ended = os.times()
+    return ended.children_user + ended.children_system - begun.children_user - begun.children_system

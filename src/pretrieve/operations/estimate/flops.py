@@ -68,21 +68,25 @@ def product(rows: float, inside: float, columns: float) -> float:
 def layer(body: BodyConfig, texts: Texts, rows: Rows | None = None) -> float:
     """Forward pass of one layer; ``rows``: those it is computed for (all)."""
     rows = rows or all_rows(texts)
-    hidden = body.hidden
-    if body.kind == "t5":
-        inner = body.heads * (body.head_size or hidden // body.heads)
-        return (
-            product(texts.tokens, hidden, 3 * inner)
-            + product(rows.rows, inner, hidden)
-            + 2 * product(rows.seen, inner, 1)
-            + 3 * product(rows.rows, hidden, body.feed_forward)
-        )
+    hidden, inner = body.hidden, _inner(body)
+    asked = texts.tokens if body.kind == "t5" else rows.rows
     return (
-        product(texts.tokens, hidden, 2 * hidden)
-        + product(rows.rows, hidden, 2 * hidden)
-        + 2 * product(rows.seen, hidden, 1)
-        + 2 * product(rows.rows, hidden, body.feed_forward)
+        product(texts.tokens, hidden, 2 * inner)
+        + product(asked, hidden, inner)
+        + product(rows.rows, inner, hidden)
+        + 2 * product(rows.seen, inner, 1)
+        + _matrices(body) * product(rows.rows, hidden, body.feed_forward)
     )
+
+
+def _matrices(body: BodyConfig) -> int:
+    """Matrices of a feed-forward part; T5's has a gate."""
+    return 3 if body.kind == "t5" else 2
+
+
+def _inner(body: BodyConfig) -> int:
+    """Numbers of a query, of all heads together."""
+    return body.heads * body.head_size if body.kind == "t5" and body.head_size else body.hidden
 
 
 def body_forward(body: BodyConfig, texts: Texts, rows: Rows | None = None) -> float:
@@ -94,9 +98,7 @@ def body_forward(body: BodyConfig, texts: Texts, rows: Rows | None = None) -> fl
 
 def word_head(body: BodyConfig, rows: float, transform: bool = True) -> float:
     """Forward pass of a head over the vocabulary, at some rows; ``transform``: with BERT's dense layer before it."""
-    return product(rows, body.hidden, body.vocabulary_size) + (
-        product(rows, body.hidden, body.hidden) if transform else 0
-    )
+    return product(rows, body.hidden, body.vocabulary_size + (body.hidden if transform else 0))
 
 
 def encode(body: BodyConfig, texts: Texts, pooling: str, dim: float, head: bool = True) -> float:
@@ -110,8 +112,5 @@ def parameters(body: BodyConfig) -> int:
     words = body.vocabulary_size * body.hidden
     if body.kind == "bow-mlp":
         return words + 2 * body.hidden * body.feed_forward
-    if body.kind == "t5":
-        inner = body.heads * (body.head_size or body.hidden // body.heads)
-        return words + body.layers * (4 * body.hidden * inner + 3 * body.hidden * body.feed_forward)
-    tables = words + (body.max_positions + body.segments) * body.hidden
-    return tables + body.layers * (4 * body.hidden**2 + 2 * body.hidden * body.feed_forward)
+    places = 0 if body.kind == "t5" else body.max_positions + body.segments
+    return words + body.hidden * (places + body.layers * (4 * _inner(body) + _matrices(body) * body.feed_forward))

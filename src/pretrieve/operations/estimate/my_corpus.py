@@ -14,12 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pretrieve.base import paths
-from pretrieve.operations.estimate.flops import Texts
 from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.report import Machines
 from pretrieve.operations.estimate.schedule import wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes, body_of
-from pretrieve.operations.estimate.training import score_pairs
+from pretrieve.operations.estimate.training import pair_texts, score_pairs
 from pretrieve.operations.estimate.work import Work, Workload
 from pretrieve.workflow.my_corpus import NAME, SIZE
 from pretrieve.workflow.my_corpus_rows import DENSE, cost_files, rows_of
@@ -148,8 +147,7 @@ def _files(
 def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: int) -> Work:
     size = workload.sizes.task(NAME)
     scale, body = plan.scale, body_of(plan, paths.parse_system(row["cross"]).encoder)
-    length = min(scale["query_length"], size.lengths.query) + min(scale["passage_length"], size.lengths.document) - 1
-    texts = Texts.of(size.test[SIZE] * plan.config["my_corpus_options"]["rerank"], min(length, body.max_positions))
+    texts = pair_texts(scale, body, size.lengths, size.test[SIZE] * plan.config["my_corpus_options"]["rerank"])
     return Work(
         gpu=True, encode=score_pairs(body, texts), encode_passes=texts.tokens / budget, tokens=texts.tokens, runs=1.0
     )

@@ -10,7 +10,6 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import write_json
@@ -74,21 +73,15 @@ def read_rates(path: Path) -> Rates:
         ) from None
 
 
-class Gpu(NamedTuple):
-    """tflops: of dense bf16 products (fp16 where there is no bf16); source: who says so."""
-
-    tflops: float
-    source: str
-
-
-#: Datasheets give peaks; an H200's large products were measured at 769 to 798 TFLOP/s, which is 0.8 of its peak.
+#: TFLOP/s of dense bf16 products (fp16 where there is no bf16), and who says so. Datasheets give peaks; an H200's large products
+#: were measured at 769 to 798 TFLOP/s, which is 0.8 of its peak.
 GPUS = {
-    "h200": Gpu(989, "NVIDIA H200 datasheet, without sparsity"),
-    "h100": Gpu(989, "NVIDIA H100 SXM datasheet, without sparsity"),
-    "a100": Gpu(312, "NVIDIA A100 datasheet"),
-    "l40s": Gpu(362, "NVIDIA L40S datasheet"),
-    "a40": Gpu(150, "NVIDIA A40 datasheet"),
-    "v100": Gpu(125, "NVIDIA V100 datasheet, fp16"),
+    "h200": (989, "NVIDIA H200 datasheet, without sparsity"),
+    "h100": (989, "NVIDIA H100 SXM datasheet, without sparsity"),
+    "a100": (312, "NVIDIA A100 datasheet"),
+    "l40s": (362, "NVIDIA L40S datasheet"),
+    "a40": (150, "NVIDIA A40 datasheet"),
+    "v100": (125, "NVIDIA V100 datasheet, fp16"),
 }
 #: Share of the peak that training is assumed to reach, and encoding.
 MFU, ENCODING_MFU = 0.35, 0.40
@@ -105,9 +98,10 @@ def assumed_gpu(name: str, cpu: Rates, mfu: float = MFU) -> Rates:
         )
     if not 0 < mfu <= 1:
         raise ConfigError(f"mfu {mfu}: expected a share of the peak, above 0 and at most 1.")
-    peak = GPUS[key].tflops * 1e12
+    tflops, source = GPUS[key]
+    peak = tflops * 1e12
     return Rates(
-        machine=f"{key.upper()}, {GPUS[key].tflops} TFLOP/s bf16 ({GPUS[key].source}) × {mfu}",
+        machine=f"{key.upper()}, {tflops} TFLOP/s bf16 ({source}) × {mfu}",
         device="cuda",
         origin="assumed",
         products=peak,

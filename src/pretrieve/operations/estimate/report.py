@@ -132,15 +132,15 @@ def size(gigabytes: float) -> str:
     return f"{gigabytes:,.2f} GB" if gigabytes < 1000 else f"{gigabytes / 1000:,.1f} TB"
 
 
-def table_of(lines: Sequence[Line], total: Line | None) -> str:
+def table_of(lines: Sequence[Line], total: Line) -> str:
     """Lines as a table of text; the total below a rule."""
     rows = [("table", "jobs", "GPU", "one core", "disk", "download", "wall")]
-    for line in [*lines, *([total] if total else [])]:
+    for line in (*lines, total):
         numbers = (hours(line.gpu_h), hours(line.cpu_h), size(line.disk_gb), size(line.download_gb), hours(line.wall_h))
         rows.append((line.name, f"{line.jobs:,}", *numbers))
-    head, *body = text_table(rows)
+    head, *body, last = text_table(rows)
     rule = "-" * len(head)
-    return "\n".join([head, rule, *([*body[:-1], rule, body[-1]] if total else body)])
+    return "\n".join([head, rule, *body, rule, last])
 
 
 def table_of_stages(estimate: Estimate, targets: Iterable[Job]) -> str:

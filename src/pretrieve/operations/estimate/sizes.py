@@ -21,6 +21,7 @@ from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.readers import READERS
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.published_configs import BERT_SIZES, T5_SIZES
 from pretrieve.operations.estimate.training import CorpusLengths, TaskLengths
 from pretrieve.raw import hub
 from pretrieve.raw.sources import Source, source_of
@@ -213,18 +214,15 @@ class Sizes:
 
     def _added(self, files: Iterable[str]) -> dict[str, float]:
         """The lines of some files as one: numbers add up, lengths are means."""
-        total: dict[str, float] = {}
-        for row in (self.counts[name] for name in dict.fromkeys(files) if name in self.counts):
-            for key in ("documents", "queries", "train", "test", "articles"):
-                if key in row:
-                    total[key] = total.get(key, 0) + row[key]
-            for key, of in (("document_tokens", "documents"), ("query_tokens", "queries")):
-                if key in row:
-                    total[key] = total.get(key, 0) + row[key] * row.get(of, 1)
+        rows = [self.counts[name] for name in dict.fromkeys(files) if name in self.counts]
+        found: dict[str, float] = {}
+        for key in ("documents", "queries", "train", "test", "articles"):
+            if having := [row for row in rows if key in row]:
+                found[key] = sum(row[key] for row in having)
         for key, of in (("document_tokens", "documents"), ("query_tokens", "queries")):
-            if key in total:
-                total[key] /= max(1.0, total.get(of, 1))
-        return total
+            if having := [row for row in rows if key in row]:
+                found[key] = sum(row[key] * row.get(of, 1) for row in having) / max(1.0, found.get(of, 1))
+        return found
 
     def _guess(self, files: Iterable[str]) -> dict[str, float]:
         names = [name for name in files if name in self.sources]
@@ -288,15 +286,6 @@ T5_SHAPES = {
     "base": {"hidden": 768, "layers": 12, "heads": 12, "head_size": 64, "feed_forward": 2048},
     "large": {"hidden": 1024, "layers": 24, "heads": 16, "head_size": 64, "feed_forward": 2816},
 }
-#: config.json of transformers → ours.
-_PUBLISHED: Mapping[str, tuple[str, ...]] = {
-    "hidden": ("hidden_size", "d_model"),
-    "layers": ("num_hidden_layers", "num_layers"),
-    "heads": ("num_attention_heads", "num_heads"),
-    "feed_forward": ("intermediate_size", "d_ff"),
-    "head_size": ("d_kv",),
-    "vocabulary_size": ("vocab_size",),
-}
 
 
 def body_of(plan: Plan, encoder: str) -> BodyConfig:
@@ -313,7 +302,8 @@ def _published(start: str, kind: str) -> dict[str, Any]:
     file = Path(hub.place_of(start)) / "config.json"
     if file.is_file():
         shown = json.loads(file.read_text(encoding="utf-8"))
-        return {ours: shown[theirs] for ours, names in _PUBLISHED.items() for theirs in names if theirs in shown}
+        sizes = (T5_SIZES if kind == "t5" else BERT_SIZES).items()
+        return {ours: shown[theirs] for ours, theirs in sizes if theirs in shown and ours != "max_positions"}
     if kind == "t5":
         return next((shape for word, shape in T5_SHAPES.items() if word in start), T5_SHAPES["base"])
     return {}

@@ -81,16 +81,15 @@ def pretraining_step(
     blocks = {"examples": "blocks"} if name == "cocondenser" else options
     number = 2 * batch if name == "cocondenser" else batch
     texts = Texts.of(number, example_length(blocks, length, corpus))
-    forward, gathered = _FORWARD[name](options, body, texts, masked_rows(texts, options["rate"]).rows)
-    flops = TRAINING * forward
+    masked, read = (masked_rows(texts, options["rate"], first) for first in (False, True))
+    flops, gathered = TRAINING * _FORWARD[name](options, body, texts, masked, read), 0.0
     if name == "cocondenser":
-        again = _cached(texts.tokens, budget) * body_forward(body, texts, masked_rows(texts, options["rate"], True))
+        again = _cached(texts.tokens, budget) * body_forward(body, texts, read)
         flops += again + TRAINING * product(number, body.hidden, number)
-    if gathered:  # the maximum's products are only computed forward
-        flops -= (TRAINING - 1) * word_head(body, gathered / body.hidden / body.vocabulary_size, False)
+    if pooled := _pooled(options, texts, masked):  # the maximum's products are only computed forward
+        flops -= (TRAINING - 1) * word_head(body, pooled, False)
         gathered = 2 * texts.number * body.vocabulary_size * body.hidden
-    backward = (TRAINING - 1) * body_forward(body, texts, masked_rows(texts, options["rate"], True))
-    return Step(texts.tokens, flops, number, gathered, flops - backward)
+    return Step(texts.tokens, flops, number, gathered, flops - (TRAINING - 1) * body_forward(body, texts, read))
 
 
 def _cached(tokens: float, budget: float) -> float:
@@ -110,20 +109,22 @@ def _pairs(encoder: EncoderOptions, body: BodyConfig, batch: int, corpus: Corpus
     return Step(tokens, TRAINING * forward + again + scores, 2 * batch, frozen=forward + again + scores)
 
 
-def _mlm(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: float) -> tuple[float, float]:
-    return body_forward(body, texts, masked_rows(texts, options["rate"])) + word_head(body, masked), 0.0
+# Forward passes of a step. masked: rows of the masked words; read: these, and each text's [CLS].
 
 
-def _condenser(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: float) -> tuple[float, float]:
-    late, rows = options["late_mlm"], masked_rows(texts, options["rate"])
-    forward = body_forward(body, texts, masked_rows(texts, options["rate"], first=True) if late else first_rows(texts))
-    forward += (options["head_layers"] - 1) * layer(body, texts) + layer(body, texts, rows)
-    return forward + (2 if late else 1) * word_head(body, masked), 0.0
+def _mlm(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: Rows, read: Rows) -> float:
+    return body_forward(body, texts, masked) + word_head(body, masked.rows)
 
 
-def _retromae(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: float) -> tuple[float, float]:
-    encoder = body_forward(body, texts, masked_rows(texts, options["rate"], first=True)) + word_head(body, masked)
-    return encoder + _enhanced_decoder(body, texts), 0.0
+def _condenser(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: Rows, read: Rows) -> float:
+    late = options["late_mlm"]
+    forward = body_forward(body, texts, read if late else first_rows(texts))
+    forward += (options["head_layers"] - 1) * layer(body, texts) + layer(body, texts, masked)
+    return forward + (2 if late else 1) * word_head(body, masked.rows)
+
+
+def _retromae(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: Rows, read: Rows) -> float:
+    return body_forward(body, texts, read) + word_head(body, masked.rows) + _enhanced_decoder(body, texts)
 
 
 def _enhanced_decoder(body: BodyConfig, texts: Texts) -> float:
@@ -132,32 +133,35 @@ def _enhanced_decoder(body: BodyConfig, texts: Texts) -> float:
     return layer(body, texts, inner) + word_head(body, inner.rows)
 
 
-def _dupmae(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: float) -> tuple[float, float]:
-    bag = options["decode"] != "cls"
-    rows = all_rows(texts) if bag else masked_rows(texts, options["rate"], first=True)
-    forward, pooled = body_forward(body, texts, rows) + word_head(body, masked), 0.0
+def _dupmae(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: Rows, read: Rows) -> float:
+    pooled = _pooled(options, texts, masked)
+    forward = body_forward(body, texts, all_rows(texts) if pooled else read) + word_head(body, masked.rows)
     if options["decode"] != "ot":
         forward += _enhanced_decoder(body, texts)
-    if bag:
-        pooled = texts.tokens - texts.number - (masked if options["bow_positions"] == "unmasked" else 0)
-        forward += word_head(body, pooled, transform=options["bow_head"] == "mlm")
-    return forward, pooled * body.hidden * body.vocabulary_size
+    return forward + word_head(body, pooled, transform=options["bow_head"] == "mlm")
 
 
-def _weak_decoder(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: float) -> tuple[float, float]:
+def _pooled(options: Mapping[str, Any], texts: Texts, masked: Rows) -> float:
+    """Tokens whose projections to the vocabulary have their maximum taken: DupMAE's bag of words."""
+    if options.get("decode", "cls") == "cls":
+        return 0.0
+    return texts.tokens - texts.number - (masked.rows if options["bow_positions"] == "unmasked" else 0)
+
+
+def _weak_decoder(options: Mapping[str, Any], body: BodyConfig, texts: Texts, masked: Rows, read: Rows) -> float:
     """SEED-Encoder and Optimus: a causal decoder over all tokens but the last. Its band or triangle is a part of the square that
     is computed. Its single-key cross-attention is a product for each text, and another one, with dropout for each token."""
-    with_mlm = options["mlm_weight"] > 0
-    rows = masked_rows(texts, options["rate"], first=True) if with_mlm else first_rows(texts)
-    read = Texts(texts.number, texts.tokens - texts.number, texts.squares - 2 * texts.tokens + texts.number)
-    forward = body_forward(body, texts, rows) + (word_head(body, masked) if with_mlm else 0)
-    crossed = texts.number + (read.tokens if body.dropout else texts.number)
-    one = layer(body, read) + product(crossed, body.hidden, body.hidden)
+    forward = body_forward(body, texts, first_rows(texts))
+    if options["mlm_weight"] > 0:
+        forward = body_forward(body, texts, read) + word_head(body, masked.rows)
+    before = Texts(texts.number, texts.tokens - texts.number, texts.squares - 2 * texts.tokens + texts.number)
+    crossed = texts.number + (before.tokens if body.dropout else texts.number)
+    one = layer(body, before) + product(crossed, body.hidden, body.hidden)
     if options.get("kl_weight"):
         size = body.hidden if options["latent_size"] == "hidden" else options["latent_size"]
         forward += product(texts.number, body.hidden, 2 * size)
         forward += 0 if options["latent_size"] == "hidden" else product(texts.number, size, body.hidden)
-    return forward + options["decoder_layers"] * one + word_head(body, read.tokens, transform=False), 0.0
+    return forward + options["decoder_layers"] * one + word_head(body, before.tokens, transform=False)
 
 
 _FORWARD = {
@@ -199,8 +203,12 @@ def _vectors(options: Mapping[str, Any], body: BodyConfig, texts: Texts) -> tupl
         rows = first_rows(texts) if parts == "cls" else all_rows(texts)
         words = 0 if parts == "cls" else word_head(body, texts.tokens - texts.number, transform=False)
         return body_forward(body, texts, rows) + dense, words
-    dim = body.hidden if options["dim"] == "hidden" else options["dim"]
-    return encode(body, texts, options["pooling"], dim, options["head"] != "none"), 0.0
+    return encode(body, texts, options["pooling"], vector_size(options, body), options["head"] != "none"), 0.0
+
+
+def vector_size(options: Mapping[str, Any], body: BodyConfig) -> int:
+    """Numbers of a dense vector."""
+    return body.hidden if options["dim"] == "hidden" else options["dim"]
 
 
 def embedding(options: Mapping[str, Any], body: BodyConfig, texts: Texts) -> float:
@@ -213,16 +221,15 @@ def finetuning_step(
 ) -> Step:
     """A step of a recipe (:func:`pretrieve.workflow.job_options.recipe_options`) on a task with a number of training examples."""
     batch, kind = min(options["batch"], max(1.0, examples)), options["kind"]
-    if kind == "cross-encoder" or kind == "classification":
-        return _cross_encoder(options, body, lengths, batch)
+    if kind in ("cross-encoder", "classification"):
+        texts = pair_texts(options, body, lengths, batch * options.get("group", 1))
+        return Step(texts.tokens, TRAINING * score_pairs(body, texts), texts.number)
     if kind in ("regression", "triplet"):
-        texts = Texts.of(
-            {"regression": 2, "triplet": 3}[kind] * batch, min(options["passage_length"], lengths.document)
-        )
+        number = {"regression": 2, "triplet": 3}[kind] * batch
+        texts = Texts.of(number, min(options["passage_length"], lengths.document))
         return Step(texts.tokens, TRAINING * embedding(options, body, texts), texts.number)
     queries = Texts.of(batch, min(options["query_length"], lengths.query))
-    windows = options.get("windows", 1) if kind == "ranking" else 1
-    documents = _windows(Texts.of(batch * options["group"], 1), options["passage_length"], lengths.document, windows)
+    documents = document_windows(options, batch * options["group"], lengths.document)
     parts = [_vectors(options, body, texts) for texts in (queries, documents)]
     forward, words = sum(one for one, _ in parts), sum(other for _, other in parts)
     tokens = queries.tokens + documents.tokens
@@ -234,19 +241,12 @@ def finetuning_step(
     return Step(tokens, flops, queries.number + documents.number, gathered)
 
 
-def _windows(texts: Texts, length: float, document: float, windows: int) -> Texts:
-    """The windows of a number of documents: as many as their words fill, at most ``windows`` each."""
-    filled = max(1.0, min(windows, document / length))
-    return Texts.of(texts.number * filled, min(length, document))
-
-
-def _cross_encoder(options: Mapping[str, Any], body: BodyConfig, lengths: TaskLengths, batch: float) -> Step:
-    pair = min(options["query_length"], lengths.query) + min(options["passage_length"], lengths.document) - 1
-    if options["kind"] == "classification":
-        pair = min(options["passage_length"], lengths.document)
-    number = batch * options.get("group", 1)
-    texts = Texts.of(number, min(pair, body.max_positions))
-    return Step(texts.tokens, TRAINING * score_pairs(body, texts), number)
+def pair_texts(options: Mapping[str, Any], body: BodyConfig, lengths: TaskLengths, number: float) -> Texts:
+    """What a cross-encoder reads: ``number`` times a query and a document in one text, or a text that it classifies."""
+    length = min(options["passage_length"], lengths.document)
+    if options.get("kind") != "classification":
+        length += min(options["query_length"], lengths.query) - 1
+    return Texts.of(number, min(length, body.max_positions))
 
 
 def score_pairs(body: BodyConfig, texts: Texts) -> float:
@@ -256,5 +256,7 @@ def score_pairs(body: BodyConfig, texts: Texts) -> float:
 
 
 def document_windows(options: Mapping[str, Any], documents: float, length: float) -> Texts:
-    """What of a collection is embedded with a recipe: documents cut to its length, or their windows."""
-    return _windows(Texts.of(documents, 1), options["passage_length"], length, options.get("windows", 1))
+    """What a recipe reads of a number of documents of one length: as many windows as their words fill, at most ``windows``."""
+    window = options["passage_length"]
+    filled = max(1.0, min(options.get("windows", 1), length / window))
+    return Texts.of(documents * filled, min(window, length))

@@ -6,7 +6,7 @@ is taken at rates of one CPU core that this project measured, each with its sour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,8 +21,10 @@ from pretrieve.operations.estimate.training import (
     embedding,
     extra_parameters,
     finetuning_step,
+    pair_texts,
     pretraining_step,
     score_pairs,
+    vector_size,
 )
 from pretrieve.raw import hub
 from pretrieve.workflow.job_options import encoder_options, recipe_options
@@ -66,7 +68,7 @@ class Work:
     tokens: float = 0.0
     steps: float = 0.0
 
-    def plus(self, other: Work) -> Work:
+    def __add__(self, other: Work) -> Work:
         """Both, one after the other."""
         mine, theirs = vars(self), vars(other)
         numbers = {key: mine[key] + theirs[key] for key in mine if key != "gpu"}
@@ -93,11 +95,8 @@ class Workload:
 
     def of(self, job: Job) -> Work:
         if job not in self._known:
-            total = Work()
-            for part in self.graph.parts(job):
-                work: Callable[[Job], Work] = getattr(self, f"_do_{part.stage}", self._data)
-                total = total.plus(work(part))
-            self._known[job] = replace(total, gpu=job.stage in ON_GPU)
+            parts = [getattr(self, f"_do_{part.stage}", self._data)(part) for part in self.graph.parts(job)]
+            self._known[job] = replace(sum(parts, Work()), gpu=job.stage in ON_GPU)
         return self._known[job]
 
     def _encoding(self, flops: float, tokens: float) -> Work:
@@ -171,8 +170,7 @@ class Workload:
         return replace(work, train=work.train - spared, disk=left * 4 * numbers)
 
     def _do_finetune(self, job: Job) -> Work:
-        encoder, _, recipe = job.subject.partition(".")
-        options, body = recipe_options(self.plan.config, recipe, job.place), body_of(self.plan, encoder)
+        options, body = self._options_of(job)
         size, total = self.sizes.task(job.place), Work()
         lengths = self._lengths(options, size)
         numbers = parameters(body) * (1 if options.get("sharing", "sde") == "sde" else 2)
@@ -188,8 +186,8 @@ class Workload:
             for own in [options | {"epochs": epochs} for epochs in searched] or [options]:
                 steps = steps_of(examples, own)
                 beside = self._beside(own, body, size, examples, steps, looks)
-                work = work.plus(self._training(step, steps, numbers)).plus(replace(beside, tokens=0.0))
-            total = total.plus(replace(work, disk=work.disk + 4 * numbers, runs=1.0))
+                work += self._training(step, steps, numbers) + replace(beside, tokens=0.0)
+            total += replace(work, disk=work.disk + 4 * numbers, runs=1.0)
         return total
 
     def _lengths(self, options: Mapping[str, Any], size: TaskSize) -> TaskLengths:
@@ -208,21 +206,22 @@ class Workload:
             return work
         if options["snapshots"]:
             texts = min(1024.0, examples) + min(1024.0, examples / 9)
-            work = work.plus(self._embedded(options, body, size, texts, 0.0, options["snapshots"] + 1.0))
+            work += self._embedded(options, body, size, texts, 0.0, options["snapshots"] + 1.0)
         refreshes = (steps - 1) // options["refresh"] if options["refresh"] else 0
         for times, queries in ((looks, max(size.test.values(), default=0.0)), (refreshes, examples)):
             if times:
-                work = work.plus(self._embedded(options, body, size, size.documents, queries, times))
-                width = body.hidden if options["dim"] == "hidden" else options["dim"]
-                work = work.plus(Work(search=times * product(queries, width, size.documents)))
+                work += self._embedded(options, body, size, size.documents, queries, times)
+                work += Work(search=times * product(queries, vector_size(options, body), size.documents))
         if options["loss"] == "distillation":
             pairs = min(steps * options["batch"], examples * options["epochs"]) * options["group"]
             pairs = min(pairs, examples * (1 + options["pool"]))
-            length = min(options["query_length"], size.lengths.query)
-            length += min(options["passage_length"], size.lengths.document) - 1
-            texts = Texts.of(pairs, min(length, body.max_positions))
-            work = work.plus(self._encoding(score_pairs(body, texts), texts.tokens))
+            work += self._pairs(options, body, size, pairs)
         return work
+
+    def _pairs(self, options: Mapping[str, Any], body: BodyConfig, size: TaskSize, number: float) -> Work:
+        """A cross-encoder's scores."""
+        texts = pair_texts(options, body, self._lengths(options, size), number)
+        return self._encoding(score_pairs(body, texts), texts.tokens)
 
     def _embedded(
         self,
@@ -251,39 +250,36 @@ class Workload:
             dense = 0 if options["parts"] == "ot" else 4 * options["cls_dim"]
             words = options["parts"] != "cls"
             return dense + (8 * options["top"] if words else 0), dense + (4 * body.vocabulary_size if words else 0)
-        width = 4 * (body.hidden if options["dim"] == "hidden" else options["dim"])
+        width = 4 * vector_size(options, body)
         return width, width
 
     def _do_retrieve(self, job: Job) -> Work:
-        options, body = self._options_of(job)
-        size, depth = self.sizes.task(job.place), self.plan.config["datasets"][job.place].get("depth", 100)
-        documents = document_windows(options, size.documents, size.lengths.document).number
-        of_document, of_query = self._widths(options, body)
-        total = Work()
-        for name in job.sizes:
-            queries = size.test.get(name, size.queries)
-            hits = queries * min(depth, size.documents)
-            work = replace(
-                self._embedded(options, body, size, size.documents, queries),
-                search=product(queries, of_document / 4, documents),
-                cpu_s=1.0 + hits * LINE_OF_RUN,
-                runs=1.0,
-                disk=documents * of_document + queries * of_query + hits * HIT_BYTES,
-            )
-            total = total.plus(work)
-        return total.plus(self._do_mine(job)) if (job.subject, job.place) in self.plan.mined else total
+        test, depth = self.sizes.task(job.place).test, self.plan.config["datasets"][job.place].get("depth", 100)
+        total = self._searches(job, test, depth, embedded=True)
+        return total + self._do_mine(job) if (job.subject, job.place) in self.plan.mined else total
 
     def _do_mine(self, job: Job) -> Work:
+        size = self.sizes.task(job.place)
+        kept = {name: 1 - self.sizes.held_out(job.place, name) for name in job.sizes}
+        queries = {name: size.train.get(name, size.queries) / kept[name] for name in job.sizes}
+        return self._searches(job, queries, self.plan.config["mining_depth"], embedded=False)
+
+    def _searches(self, job: Job, queries_of: Mapping[str, float], depth: int, embedded: bool) -> Work:
+        """A search for each size, with the queries of it; embedded: the documents are embedded first, else they are there."""
         options, body = self._options_of(job)
-        size, depth = self.sizes.task(job.place), self.plan.config["mining_depth"]
-        numbers, total = self._widths(options, body)[0] / 4, Work()
+        size, total = self.sizes.task(job.place), Work()
+        of_document, of_query = self._widths(options, body)
+        windows = document_windows(options, size.documents, size.lengths.document).number
         for name in job.sizes:
-            queries = size.train.get(name, size.queries) / (1 - self.sizes.held_out(job.place, name))
+            queries = queries_of.get(name, size.queries)
             hits = queries * min(depth, size.documents)
-            flops = product(queries, numbers, size.documents)
-            work = self._embedded(options, body, size, 0.0, queries)
-            disk = hits * HIT_BYTES + queries * self._widths(options, body)[1]
-            total = total.plus(replace(work, search=flops, cpu_s=1 + hits * LINE_OF_RUN, disk=disk, runs=1.0))
+            total += replace(
+                self._embedded(options, body, size, size.documents if embedded else 0.0, queries),
+                search=product(queries, of_document / 4, windows if embedded else size.documents),
+                cpu_s=1.0 + hits * LINE_OF_RUN,
+                runs=1.0,
+                disk=(windows * of_document if embedded else 0.0) + queries * of_query + hits * HIT_BYTES,
+            )
         return total
 
     def _do_bm25(self, job: Job) -> Work:
@@ -304,10 +300,9 @@ class Workload:
         for name in job.sizes:
             examples = size.test.get(name, size.queries)
             if options["kind"] == "classification":
-                texts = Texts.of(examples, min(options["passage_length"], self._lengths(options, size).document))
-                work = self._encoding(score_pairs(body, texts), texts.tokens)
+                work = self._pairs(options, body, size, examples)
             else:
                 users = examples if options["kind"] == "clicks" else 0.0
                 work = self._embedded(options, body, size, examples * size.texts, users)
-            total = total.plus(replace(work, cpu_s=0.5, disk=examples * HIT_BYTES, runs=1.0))
+            total += replace(work, cpu_s=0.5, disk=examples * HIT_BYTES, runs=1.0)
         return total

@@ -36,10 +36,7 @@ class BodyFirstSelection:
         self._documents = np.flatnonzero(self._choices > 0)
         if not len(self._documents):
             raise DataError("no article has a first section and a second passage: body first selection has no pairs.")
-
-    @property
-    def n_pairs(self) -> int:
-        return len(self._documents)
+        self.n_pairs = len(self._documents)
 
     def sample(self, rng: np.random.Generator, n: int) -> Pairs:
         """Draw n pairs: a document uniformly, then a sentence of its article's first section outside it."""

@@ -23,10 +23,7 @@ class InverseClozeTask:
         self._keep = keep
         if not len(self._passages):
             raise DataError("no passage has two sentences: the inverse cloze task has nothing to draw from.")
-
-    @property
-    def n_pairs(self) -> int:
-        return int(np.diff(self._starts)[self._passages].sum())
+        self.n_pairs = int(np.diff(self._starts)[self._passages].sum())
 
     def sample(self, rng: np.random.Generator, n: int) -> Pairs:
         """Draw n pairs: a passage, then one of its sentences, both uniformly."""

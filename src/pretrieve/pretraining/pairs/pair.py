@@ -41,12 +41,10 @@ class Pairs:
 
 
 class PairSampler(Protocol):
-    """A pre-training task that draws positive (query, document) pairs."""
+    """A pre-training task that draws positive (query, document) pairs; ``n_pairs``: how many different ones there are (table 1 of
+    the paper)."""
 
-    @property
-    def n_pairs(self) -> int:
-        """Number of different pairs there are (the paper's table 1)."""
-        ...
+    n_pairs: int
 
     def sample(self, rng: np.random.Generator, n: int) -> Pairs:
         """Draw n pairs, with replacement; the same generator state gives the same pairs."""
@@ -81,10 +79,7 @@ class Mixture:
         self.samplers = list(samplers)
         weights = np.array([1.0 if by == "task" else sampler.n_pairs for sampler in samplers])
         self._weights = weights / weights.sum()
-
-    @property
-    def n_pairs(self) -> int:
-        return sum(sampler.n_pairs for sampler in self.samplers)
+        self.n_pairs = sum(sampler.n_pairs for sampler in samplers)
 
     def sample(self, rng: np.random.Generator, n: int) -> Pairs:
         """Draw n pairs; the tasks are shuffled within the batch."""

@@ -23,10 +23,7 @@ class WikiLinkPrediction:
         self._passages, self._articles = passages[usable], articles[usable]
         if not len(self._passages):
             raise DataError("no passage links to a page with a first section: wiki link prediction has no pairs.")
-
-    @property
-    def n_pairs(self) -> int:
-        return len(self._passages)
+        self.n_pairs = len(self._passages)
 
     def sample(self, rng: np.random.Generator, n: int) -> Pairs:
         """Draw n pairs: a (passage, page it links to) uniformly, then a sentence of that page's first section."""
