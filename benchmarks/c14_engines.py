@@ -11,8 +11,8 @@ The peak is the fastest of torch's and NumPy's products at the shapes of the fee
 in the same rounds; the share is that of each round, and above 1 where an engine's products are faster than both.
 Where the CPU multiplies bf16, ours, BertModel and OpenVINO are measured in bf16, too; ours also with int8 (``pretrieve index``).
 
-The result is ``c14_engines.json`` where the CPU multiplies bf16, else ``c14_engines_vnni.json`` where it adds products of int8
-(AVX512-VNNI), else ``c14_engines_fp32.json``.
+The result is ``c14_engines_amx.json`` on a CPU with AMX, ``c14_engines.json`` on another that multiplies bf16, else
+``c14_engines_vnni.json`` where it adds products of int8 (AVX512-VNNI), else ``c14_engines_fp32.json``.
 
     PRETRIEVE_PEERS=DIR PYTHONPATH=src python benchmarks/c14_engines.py
 
@@ -317,9 +317,9 @@ def main() -> None:
             ["variant", "passages/CPU-s", "GFLOP/CPU-s", "of the peak", "ours is faster by"],
             rows,
         )
-    plain = "c14_engines_vnni" if "avx512_vnni" in common.machine()["features"] else "c14_engines_fp32"
+    names = {"amx_bf16": "_amx", "avx512_bf16": "", "avx512_vnni": "_vnni"}
     common.write(
-        "c14_engines" if cpu_multiplies_bf16() else plain,
+        "c14_engines" + next((name for one, name in names.items() if one in common.machine()["features"]), "_fp32"),
         args,
         ("torch", "transformers", "numpy", "onnxruntime", "openvino"),
         multiplies_bf16=cpu_multiplies_bf16(),

@@ -8,7 +8,9 @@ Beside it, by counting: ``padding``, tokens of padded batches of 16 by real ones
 ``last layer``, the share of all products of linear layers that ours omits there, where it computes [CLS] alone.
 
 ``torch's products by ours``: CPU time of the same encoding with torch's linear layers by that with oneDNN's, as
-``models/linear.py`` has them. The two alternate; the median of the rounds.
+``models/linear.py`` has them. The two alternate; the median of the rounds. On a CPU with AMX the result is
+``c17_encoding_parts_amx.json``, and ``written out by fused attention`` is the time with attention as in training by that with
+torch's, as ``models/tiles.py`` has it there.
 
     PYTHONPATH=src python benchmarks/c17_encoding_parts.py
 """
@@ -20,6 +22,8 @@ import common  # isort: skip  (sets thread counts)
 import statistics
 import sys
 import time
+from contextlib import nullcontext
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -27,7 +31,7 @@ import torch
 from c14_engines import BODIES, LENGTH, make, padded, passages
 from torch.profiler import ProfilerActivity, profile
 
-from pretrieve.models import linear
+from pretrieve.models import linear, tiles
 from pretrieve.retrieval.embed import encode
 from pretrieve.text.packing import Part, pack
 from pretrieve.training.device import Device, choose_device, cpu_multiplies_bf16
@@ -51,16 +55,18 @@ def encode_all(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool) -> 
     encode(encoder, packed, np.arange(len(lengths)), Device(torch.device("cpu"), low))
 
 
-def gain(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool, rounds: int) -> float:
-    """CPU time with torch's linear layers by that with oneDNN's."""
-    seconds: dict[int, list[float]] = {sys.maxsize: [], linear.ROWS: []}
+def gain(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool, rounds: int, without: Any) -> float:
+    """CPU time under the patch ``without`` by that as it is."""
+    ratios = []
     for _ in range(rounds):
-        for least, taken in seconds.items():
+        seconds = []
+        for context in (without, nullcontext()):
             begun = time.process_time()
-            with patch.object(linear, "ROWS", least):
+            with context:
                 encode_all(encoder, texts, low)
-            taken.append(time.process_time() - begun)
-    return round(statistics.median(theirs / ours for theirs, ours in zip(*seconds.values(), strict=True)), 2)
+            seconds.append(time.process_time() - begun)
+        ratios.append(seconds[0] / seconds[1])
+    return round(statistics.median(ratios), 2)
 
 
 def parts_of(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool) -> dict[str, float]:
@@ -97,6 +103,7 @@ def counted(texts: list[np.ndarray], layers: int) -> dict[str, float]:
 def main() -> None:
     args = common.arguments(__doc__, rounds=5)
     choose_device("fp32", 1)
+    amx = "amx_bf16" in common.machine()["features"]
     results: dict[str, dict[str, dict[str, float]]] = {}
     for body, (layers, hidden, heads, number) in BODIES.items():
         texts, vocabulary = passages(number)
@@ -107,11 +114,14 @@ def main() -> None:
             rounds = [parts_of(encoder, texts[i :: args.rounds], low) for i in range(args.rounds)]
             medians = {kind: round(statistics.median(one[kind] for one in rounds), 3) for kind in rounds[0]}
             common.table(f"C17: {body}{common.BF16 * low}", ["part", "of the time"], [list(p) for p in medians.items()])
-            ratio = {"torch's products by ours": gain(encoder, texts, low, args.rounds)}
+            others = {"torch's products by ours": patch.object(linear, "ROWS", sys.maxsize)}
+            if amx and low:
+                others["written out by fused attention"] = patch.object(tiles, "encoding", lambda: False)
+            ratio = {name: gain(encoder, texts, low, args.rounds, without) for name, without in others.items()}
             common.table(f"C17: {body}{common.BF16 * low}", ["what", "ratio"], [list(p) for p in ratio.items()])
             results[body]["bf16" if low else "fp32"] = medians | ratio
         common.table(f"C17: {body}, counted", ["what", "ratio"], [list(p) for p in results[body]["counted"].items()])
-    common.write("c17_encoding_parts", args, ("torch", "numpy"), results=results)
+    common.write(f"c17_encoding_parts{'_amx' * amx}", args, ("torch", "numpy"), results=results)
 
 
 if __name__ == "__main__":
