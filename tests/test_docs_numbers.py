@@ -248,6 +248,16 @@ def test_where_the_time_of_encoding_goes() -> None:
         assert f"in {kind}: {', '.join(parts)}" in said
         gains = [body[kind]["torch's products by ours"] for body in (small, large)]
         assert "{:.2f} ({:.2f}) times".format(*gains) in said, kind
+    tiles = [b["bf16"] for b in json.loads((RESULTS / "c17_encoding_parts_amx.json").read_text())["results"].values()]
+    for name in ("products", "attention", "norms and activations", "sums and copies"):
+        assert (
+            f"{name} {100 * tiles[0][name]:.0f} % ({100 * tiles[1][name]:.0f} %)" in said.partition("with AMX, bf16")[2]
+        )
+    for name in ("torch's products by ours", "written out by fused attention"):
+        assert "{:.2f} ({:.2f}) times".format(*(body[name] for body in tiles)) in said, name
+    rounds = json.loads((RESULTS / "c14_engines_amx.json").read_text())["results"].values()
+    least, most = (f(body["ratio"]["OpenVINO, bf16"][f.__name__] for body in rounds) for f in (min, max))
+    assert f"against OpenVINO's bf16 from {least:.2f} to {most:.2f}" in said
     counted = small["counted"]
     for name in ("padding, sorted", "padding, as they come"):
         assert f"{100 * (counted[name] - 1):.0f} %" in said
