@@ -121,8 +121,8 @@ def attend_in_tiles(
     """(T, d): softmax(Q·Kᵀ/√size)·V of each sequence and head, from queries, keys and values side by side, (T, 3·d).
 
     p: dropout of the softmax; more (L, L): what is added to scores as well, L as long as the longest tile (:func:`barred`).
-    Where the CPU has AMX, texts are encoded with torch's fused attention; with a gradient, or up to 128 tokens on other CPUs, that
-    is the slower one (``benchmarks/attention.py``).
+    Where the CPU has AMX, texts are encoded with torch's fused attention; with a gradient, or up to 128 tokens on other CPUs,
+    that is the slower one (``benchmarks/attention.py``).
     """
     hidden = joint.shape[1] // 3
     if not tiles.shapes:
