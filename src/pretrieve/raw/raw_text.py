@@ -189,10 +189,13 @@ def read_json_lines(
         print(f"{path}: {found.summary()}", file=sys.stderr)
 
 
-def check_characters(where: str, text: str) -> None:
-    """Raise DataError for half of a surrogate pair: JSON can escape it, UTF-8 cannot have it. ``where`` begins the message."""
+def check_characters(where: str, text: str) -> bytes:
+    """The text in UTF-8.
+
+    Raises DataError for half of a surrogate pair: JSON can escape it, UTF-8 cannot have it. ``where`` begins the message.
+    """
     try:
-        text.encode()
+        return text.encode()
     except UnicodeEncodeError as error:
         raise DataError(
             f"{where}: \\u{ord(text[error.start]):04x} without the other half of its surrogate pair; expected whole characters."

@@ -195,8 +195,7 @@ def _lines(path: Path, run: Run, tag: str) -> Iterable[bytes]:
             (query_id, *doc_ids), second = map(encoded, words), ENCODED
         hits = zip(doc_ids, scores.tolist(), strict=True)
         block = [f"{query_id} {second} {doc_id} {i} {score:.9g} {tag}\n" for i, (doc_id, score) in enumerate(hits, 1)]
-        check_characters(f"{path}: query {query_id!r}, its id or that of a hit", text := "".join(block))
-        yield text.encode()
+        yield check_characters(f"{path}: query {query_id!r}, its id or that of a hit", "".join(block))
 
 
 def read_trec(path: Path | str, three_columns: bool = False) -> Run:
