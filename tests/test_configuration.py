@@ -3,7 +3,8 @@
 Seen to fail when: the schema is not consulted; names are not compared with what they refer to; the nearest name is left out;
 the seed or the list of tables gets into a job's options; a circle of starts is followed for ever, or a start of another shape let
 through; `only` changes what jobs make, or is not looked at; an encoder's options come before the scale's; a budget is not looked
-for; a metric of another kind of data set, or a layer that the body has not, is found by the job alone; a grade is part of a cut.
+for; a metric of another kind of data set, a layer that the body has not, or options that do not go together are found by the
+job alone, or by nobody; a grade is part of a cut.
 """
 
 from __future__ import annotations
@@ -163,6 +164,58 @@ def test_the_repositorys_configuration(config) -> None:
         ),
         ("recipes.dupmae-2stage.options", {"teacher": "x"}, ["teacher: unknown option of dupmae-2stage"]),
         ("recipes.dupmae-teacher", DELETED, ["recipes.dupmae-3stage.options", "'dupmae-teacher' is not allowed"]),
+        # What a job would find, or nobody would: after hours of other training, or by a traceback
+        (
+            f"{BUDGETS}.pairs",
+            {"batch": 8, "epochs": 2, "learning_rate": 1.0},
+            ["transformer-ict.budget: pairs has epochs"],
+        ),
+        (f"{BUDGETS}.base.heads_rate", 1.0e-3, [f"{BUDGETS}.base.heads_rate: 0.001 without heads_steps"]),
+        ("encoders.cocondenser.length", 32, ["cocondenser.length: 32; for", "cocondenser has its option span_length"]),
+        ("encoders.t5-base", {"body": "t5", "layers": "base", "objective": "mlm", "budget": "t5"}, ["body is t5"]),
+        (f"{MLM}.options", {"mask": 0.95}, [f"{MLM}: mlm: mask 0.95 and random 0.1 are 1.05", "at most 1"]),
+        ("encoders.seed-3-2.options", {"decoder_weight": 0}, ["seed-3-2: seed-encoder: decoder_weight is 0"]),
+        (f"{SCALE_OPTIONS}.dupmae", {"bow_weight": 0}, ["encoders.dupmae: dupmae: bow_weight is 0; expected more"]),
+        (f"{SCALE_OPTIONS}.optimus.latent_size", 16, ["optimus: latent_size is 16, but with kl_weight 0"]),
+        ("encoders.transformer-ict-quarter.options", {"head": "none"}, ["quarter.dim: quarter is 32", "body's 128"]),
+        (f"{MLM}.layers_of_start", 2, [f"config: {MLM}: encoder options: layers_of_start 2 without a start"]),
+        ("recipes.seed-pairwise.options", {"steps": 9, "schedule_steps": 8}, [".schedule_steps: 8, but steps is 9"]),
+        (
+            f"{FINETUNING}.glue",
+            {"epochs": 3, "schedule_steps": 8},
+            ["glue.schedule_steps: 8, but steps is without a limit"],
+        ),
+        (
+            "recipes.dupmae-3stage.options",
+            {"windows": 4},
+            ["windows: 4 does not go with training of kind distillation"],
+        ),
+        ("recipes.dupmae-teacher.options", {"curve": 2}, ["curve: 2 does not go with training of kind cross-encoder"]),
+        (f"{FINETUNING}.all.few_epochs", [5], ["all.few_epochs: [5] does not go with training of kind cross-encoder"]),
+        ("recipes.dupmae-1stage.options", {"dim": 64}, ["dim: 64 does not go with a joint representation"]),
+        (
+            "recipes.reqa.options",
+            {"representation": "joint"},
+            ["'joint' does not go with recipe 'reqa', which has no parts"],
+        ),
+        ("recipes.sts.options", {"sharing": "ade"}, ["sts.options.sharing: 'ade' does not go with", "expected 'sde'"]),
+        ("recipes.glue.options", {"start": "dpr-bm25"}, ["start: 'dpr-bm25' does not go with", "expected 'encoder'"]),
+        (
+            "recipes.sts.options",
+            {"start": "reqa"},
+            ["start: 'reqa' trains a model of kind ranking; expected", "regression"],
+        ),
+        ("recipes.dupmae-3stage.options", {"teacher": "reqa"}, ["teacher: 'reqa' trains", "kind cross-encoder"]),
+        ("recipes.dpr-hard.options", {"negatives": ["mined:sts"]}, ["negatives: 'sts' trains", "of kind ranking"]),
+        ("recipes.seed-pairwise.options", {"head": "linear"}, ["recipes.ance.options.head: 'none', but its start"]),
+        (
+            "recipes.dupmae-2stage.options",
+            {"top": 32},
+            ["dupmae-2stage.options.top: 32, but its start 'dupmae-1stage' has 64"],
+        ),
+        ("recipes.reqa.options", {"negatives": ["bm25"]}, ["reqa.options.negatives: ['bm25'], but group is 1"]),
+        ("recipes.reqa.options", {"refresh": 5}, ["recipes.reqa.options: group 1 leaves a query no negative"]),
+        ("recipes.reqa.options", {"group": 4}, ["reqa.pool (from the recipe's preset): 1 documents", "3 negatives"]),
         (f"{FINETUNING}.dpr-bm52", {}, [f"{FINETUNING}: 'dpr-bm52'", "did you mean 'dpr-bm25'?"]),
         (f"{FINETUNING}.dpr-bm25.bath", 8, [f"{FINETUNING}.dpr-bm25.bath: unknown option", "did you mean 'batch'?"]),
         (f"{FINETUNING}.all.clas", 8, [f"{FINETUNING}.all.clas: unknown option"]),

@@ -5,7 +5,7 @@ The parts are tested by themselves: losses, groups, ranking, validation, ance, d
 Seen to fail when: the last snapshot is kept; a resumed run forgets the best weights; questions without answer are trained
 on; the encoder's similarity is kept in place of the recipe's; a continued recipe begins with the encoder; the key of a run's
 checkpoints leaves out its negatives; epochs are chosen by the highest loss, or trained again; the lists of ANCE, the
-teacher's scores or the runs on the way are not kept.
+teacher's scores or the runs on the way are not kept; snapshots are looked for where there are no steps.
 """
 
 from __future__ import annotations
@@ -99,6 +99,15 @@ def test_the_best_snapshot_is_what_is_saved(task: Dataset, encoder_dir: Path, tm
     assert json.loads((out / "pretrieve.json").read_text())["best_step"] == 0
 
 
+@pytest.mark.parametrize("snapshots", [0, 1, 4])
+def test_without_steps_the_retriever_is_the_encoder(task, encoder_dir, tmp_path: Path, snapshots: int) -> None:
+    """Also with the snapshots that ``reqa`` has of itself: there is no step to look at."""
+    _, out = tune(task, encoder_dir, tmp_path, options_of("reqa", **REQA | {"steps": 0, "snapshots": snapshots}))
+    before, after = (load_file(place / "model.safetensors") for place in (encoder_dir, out))
+    assert all(torch.equal(before[name], after[name]) for name in after)
+    assert "validation" not in json.loads((out / "pretrieve.json").read_text())
+
+
 def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, monkeypatch, cut_at) -> None:
     """The ends of 1, 3 and 2 epochs: 3 ends lowest. It is the model of a run with 3 epochs: the start is no choice. A killed
     search goes on."""
@@ -138,6 +147,7 @@ def test_which_sizes_are_searched() -> None:
         options_of_size(options, "1k", ())["epochs"] == [4, 8] and options_of_size(options, "full", ())["epochs"] == 4
     )
     assert options_of_size(options | {"few_epochs": []}, "1k", ())["epochs"] == 4
+    assert options_of_size(options | {"steps": 0}, "1k", ())["epochs"] == 4  # nothing to choose among
 
 
 def negatives_of(task: Dataset, path: Path) -> Path:

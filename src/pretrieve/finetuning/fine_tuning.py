@@ -17,9 +17,10 @@ from pretrieve.training.processes import ALONE, Processes
 
 def options_of_size(options: Mapping[str, Any], size: str, watched: Collection[str]) -> dict[str, Any]:
     """A recipe's options for one training-set size: its ``curve`` is for the ``watched`` sizes only, because each of its
-    steps embeds the corpus again; and its ``epochs`` are the list ``few_epochs``, if there is one, for all but ``full``."""
+    steps embeds the corpus again; and its ``epochs`` are the list ``few_epochs``, if there is one, for all but ``full``
+    and a recipe of no steps."""
     unseen = options.get("curve") and size not in watched
-    searched = size != "full" and options.get("few_epochs")
+    searched = size != "full" and options["steps"] and options.get("few_epochs")
     return {**options, **({"curve": 0} if unseen else {}), **({"epochs": searched} if searched else {})}
 
 

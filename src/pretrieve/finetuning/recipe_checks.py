@@ -40,7 +40,8 @@ def check_together(base: str, options: Mapping[str, Any], where: str) -> None:
     key in the configuration."""
     taught = options.get("loss") == "distillation"
     try:
-        if (taught or base == "ance" or options["kind"] == "cross-encoder") and options["group"] < 2:
+        mines = base == "ance" or options.get("refresh")
+        if (taught or mines or options["kind"] == "cross-encoder") and options["group"] < 2:
             raise ConfigError(f"group {options['group']} leaves a query no negative; set group: 2 or more.")
         if base == "ance" and options["refresh"] < 1:
             raise ConfigError("refresh 0 never searches for negatives; expected a refresh every 1 or more steps.")

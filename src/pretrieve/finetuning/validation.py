@@ -33,13 +33,13 @@ class BestWeights(Watcher):
     """Keeps the weights of ``model`` with the lowest validation loss; the earlier ones when two are equal.
 
     count: snapshots after the start, evenly spaced over ``steps``; 1: the end alone, without the start, so that the last weights
-    stay and their loss is known; 0: no look at all, and the last weights stay. A subclass says what the loss is.
+    stay and their loss is known; 0, or no steps: no look at all, and the last weights stay. A subclass says what the loss is.
     """
 
     def __init__(self, model: nn.Module, count: int, steps: int) -> None:
         super().__init__(after_step=self._look)
         self._model = model
-        self._at = {round(steps * (i + 1) / count) - 1 for i in range(count)}
+        self._at = {round(steps * (i + 1) / count) - 1 for i in range(count if steps else 0)}
 
     def _loss(self) -> float:
         """Of the present weights."""

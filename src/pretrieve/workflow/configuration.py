@@ -21,14 +21,14 @@ from pretrieve.base.errors import ConfigError, check_names, nearest, not_allowed
 from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import VARIANTS
-from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.references.yaml_files import Loader
 from pretrieve.workflow.config_checks import Validator, check_numbers, check_paths, check_search
-from pretrieve.workflow.job_options import EXAMPLE_READERS, encoder_options, from_outside, objective_options
+from pretrieve.workflow.encoder_configuration import check_encoder, refuse_objective
+from pretrieve.workflow.job_options import EXAMPLE_READERS
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
-from pretrieve.workflow.snapshots import check_snapshots, without_snapshots
+from pretrieve.workflow.snapshots import without_snapshots
 
 #: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
@@ -42,8 +42,6 @@ METRICS = {
 }
 #: Readers with ``open: articles`` and ``open: sentences``.
 WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
-#: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
-OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 #: JSON Schema's types in words.
 _TYPES = {
     "string": "a text",
@@ -54,13 +52,6 @@ _TYPES = {
     "object": "keys and values",
     "null": "nothing",
 }
-
-
-def _refuse_objective(key: str, value: object) -> ConfigError:
-    words, known = value if isinstance(value, list) else [value], [*OBJECTIVES, *PAIR_TASKS]
-    hint = nearest(next((word for word in words if word not in known), ""), known)
-    allowed = f"{', '.join(OBJECTIVES)}, or a list of {', '.join(PAIR_TASKS)}"
-    return ConfigError(f"config: {key}: {value!r} is not allowed; allowed: {allowed}{hint}")
 
 
 def _explain(error: ValidationError) -> ConfigError:
@@ -90,7 +81,7 @@ def _explain(error: ValidationError) -> ConfigError:
             "letters, digits and, after the first, '-', '_' and '.' (sizes: small letters and digits alone)"
         )
     if error.validator == "oneOf":
-        return _refuse_objective(path, error.instance)
+        return refuse_objective(path, error.instance)
     if error.validator == "type":
         types = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
         expected = " or ".join(_TYPES[name] for name in types)
@@ -151,8 +142,12 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
                 f"{here}.heads_steps: {budget['heads_steps']} of {budget['steps']} steps; expected fewer, for the body has to "
                 "learn too"
             )
+        if "heads_rate" in budget and "heads_steps" not in budget:
+            raise ConfigError(
+                f"{here}.heads_rate: {budget['heads_rate']} without heads_steps; expected both, or neither"
+            )
     for name, encoder in config["encoders"].items():
-        _check_encoder(name, encoder, config)
+        check_encoder(name, encoder, config)
     for name, dataset in config["datasets"].items():
         _check_dataset(name, dataset, config["datasets"])
         _check_metrics(name, dataset, config)
@@ -208,67 +203,6 @@ def _check_parts(where: str, parts: tuple[str, ...], config: Mapping[str, Any]) 
                     f"config: {where}: {part!r} has {key} {value!r}, {parts[0]!r} has {first[key]!r}; expected the same for all "
                     "parts of a mean"
                 )
-
-
-def _check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
-    where, objective = f"config: encoders.{name}", encoder["objective"]
-    if name == "bm25":
-        raise ConfigError(f"{where}: rows of this name are BM25's; expected another name")
-    check_snapshots(name, encoder, config["encoders"])
-    contrastive = not isinstance(objective, str)
-    scale = config["scales"][config["scale"]]
-    if encoder["body"] == "t5":
-        if "start" not in encoder:
-            check_names(f"encoders.{name}.layers", [encoder.get("layers")], scale.get("t5", {}))
-    else:
-        check_names(f"encoders.{name}.layers", [encoder.get("layers", "deep")], scale["layers"])
-    if not set(objective) <= set(PAIR_TASKS) if contrastive else objective not in OBJECTIVES:
-        raise _refuse_objective(f"encoders.{name}.objective", objective)
-    if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
-        raise ConfigError(
-            f"{where}: a transformer needs layers (deep, shallow) or a start with them; names must have no dot"
-        )
-    if contrastive != ("dim" in encoder):
-        raise ConfigError(f"{where}.dim: required for pair objectives, not allowed for others")
-    room, of_scale = scale["body"]["max_positions"], f"scales.{config['scale']}"
-    options = {} if contrastive else objective_options(config, name)
-    if (span := options.get("span_length", 0)) > room:
-        raise ConfigError(
-            f"{where}: span_length of {objective} is {span}, but {of_scale}.body.max_positions is {room}; expected at most "
-            f"{room}: set {of_scale}.pretraining.options.{objective}.span_length"
-        )
-    deep = encoder["body"] == "transformer" and "layers" in encoder
-    if deep and (skip := options.get("skip_layer", 0)) >= (count := scale["layers"][encoder["layers"]]):
-        raise ConfigError(
-            f"{where}: skip_layer of {objective} is {skip}, but {of_scale}.layers.{encoder['layers']} is {count}; expected less "
-            f"than {count}: set {of_scale}.pretraining.options.{objective}.skip_layer, or the encoder's own"
-        )
-    if "length" in encoder and (contrastive or objective == "none" or encoder["length"] > room):
-        raise ConfigError(
-            f"{where}.length: {encoder['length']}; for single-text objectives only, at most body.max_positions={room}"
-        )
-    if encoder["body"] == "bow-mlp" and not contrastive and objective != "none":
-        raise ConfigError(f"{where}.objective: {objective} predicts words from states, which a bow-mlp lacks")
-    budgets = scale["pretraining"]["budgets"]
-    if objective == "none":
-        if "budget" in encoder:
-            raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
-    else:
-        check_names(f"encoders.{name}.budget", [encoder.get("budget")], budgets)
-    seen, start = [name], encoder.get("start")
-    while start is not None and not from_outside(start):
-        allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
-        check_names(f"encoders.{seen[-1]}.start", [start], allowed)
-        if start in seen:
-            raise ConfigError(f"{where}.start: {' → '.join([*seen, start])} is a cycle; one of them must have no start")
-        for key in ("body", "layers"):
-            if config["encoders"][start].get(key) != encoder.get(key):
-                raise ConfigError(
-                    f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {config['encoders'][start].get(key)!r}"
-                )
-        seen.append(start)
-        start = config["encoders"][start].get("start")
-    encoder_options(config, name)
 
 
 def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str, Any]) -> None:

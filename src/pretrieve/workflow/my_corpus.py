@@ -29,7 +29,7 @@ from pretrieve.base.options import check_options
 from pretrieve.base.progress import VARIABLE
 from pretrieve.benchmarks.official.beir_sets import has_own_ids
 from pretrieve.finetuning.recipe_checks import check_together
-from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
+from pretrieve.finetuning.recipes import KIND_OF, RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.config_files import read_part
@@ -81,6 +81,10 @@ def _check_options(config: Mapping[str, Any]) -> None:
             "lower it, or raise depth"
         )
     base = recipes[options["recipe"]].get("recipe", options["recipe"])
+    if base == AS_IS or KIND_OF.get(base, "ranking") != "ranking":
+        raise ConfigError(
+            f"config: my_corpus_options.recipe: {options['recipe']!r} trains no retriever; expected one that does"
+        )
     for where, name, entry in (("finetuning", base, recipes[options["recipe"]]), ("reranker", _CROSS, {})):
         check_options(name, RECIPES.get(name, {}), options[where], f"my_corpus_options.{where}")
         resolved = resolve_recipe(name, {"recipe": name, **entry}, {name: options[where]})
@@ -175,8 +179,11 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
     }
     made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
     if made["datasets"]:
+        # Every row reads as much of a text as the recipe does.
+        recipe = resolve_recipe(options["recipe"], config["recipes"][options["recipe"]], scale["finetuning"])
+        lengths = {key: recipe[key] for key in lengths}
         made["recipes"] |= {RERANKER: {"recipe": _CROSS, "options": {"negatives": ["bm25"]}}}
-        scale["finetuning"][_CROSS] = dict(options["reranker"])
+        scale["finetuning"][_CROSS] = lengths | options["reranker"]
         made["recipes"][AS_IS] = {}
         scale["finetuning"][AS_IS] = lengths
         made["my_corpus_found"]["notes"] += _without_effect(given, made)
@@ -237,7 +244,7 @@ def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Map
 def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
     both = {"title": "prefix", "metrics": METRICS, "sizes": {SIZE: "all"}}
     own = both | {"reader": "beir", "files": dict(folder.files), "depth": options["depth"]}
-    if has_own_ids(Path(folder.files["corpus"]).parent.resolve().name):
+    if has_own_ids(Path(folder.files["queries"]).parent.resolve().name):
         own |= {"conventions": ["drop-identical-ids"], "depth": options["depth"] + 1}
     if folder.test_share:
         own["reader_options"] = {"test_share": folder.test_share}

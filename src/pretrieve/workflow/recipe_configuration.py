@@ -8,8 +8,28 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.finetuning.recipe_checks import check_together
-from pretrieve.finetuning.recipes import RECIPES, VARIANTS, resolve_recipe
-from pretrieve.workflow.job_options import chain_of
+from pretrieve.finetuning.recipe_parts import NO_LIMIT
+from pretrieve.finetuning.recipes import RECIPES, RETRIEVAL_KINDS, VARIANTS, resolve_recipe
+from pretrieve.finetuning.trainers import trainer_of
+from pretrieve.workflow.job_options import chain_of, recipe_kind
+
+#: What a retriever that another recipe starts from is compared in, by its representation.
+_SHAPE = {
+    "dense": ("head", "pooling", "dim"),
+    "joint": ("parts", "cls_dim", "top", "activation", "sep", "zeroed"),
+}
+_ONE_TOWER = {"sharing": "sde", "representation": "dense"}
+#: Trainer, or kind of a recipe for examples → options that it does not look at, or has one value of.
+_FIXED: dict[str, dict[str, Any]] = {
+    "distillation": {"refresh": 0, "windows": 1, "curve": 0},
+    "cross-encoder": {
+        **{"start": "encoder", "loss": "softmax", "direction": "one", "in_batch": False},
+        **{"refresh": 0, "windows": 1, "curve": 0, "snapshots": 0, "few_epochs": []},
+    },
+    "classification": {"start": "encoder"},
+    "regression": _ONE_TOWER,
+    "triplet": _ONE_TOWER,
+}
 
 
 def check_recipes(config: Mapping[str, Any]) -> None:
@@ -24,7 +44,8 @@ def check_recipes(config: Mapping[str, Any]) -> None:
                 f"config: {where}.{base}.{unknown[0]}: unknown option; it has {', '.join(sorted(known))}"
                 f"{nearest(unknown[0], known)}"
             )
-    variants = {dataset.get("variant") for dataset in config["datasets"].values()} | {None}
+    # What is wrong without a variant is not to be said of one.
+    variants = [None, *sorted({dataset["variant"] for dataset in config["datasets"].values() if "variant" in dataset})]
     for name in recipes:
         for variant in variants:
             options, seen = _resolved(config, name, variant), [name]
@@ -40,6 +61,9 @@ def check_recipes(config: Mapping[str, Any]) -> None:
                     seen.append(step)
                     waiting += chain_of(_resolved(config, step, variant))
             check_together(recipes[name].get("recipe", name), options, f"recipes.{name}.options")
+            _check_fixed(config, name, variant, options)
+            _check_kinds(config, name, options)
+            _check_schedule(config, name, variant, options)
             _check_shape(config, name, variant, options)
             _check_lengths(config, name, variant, options)
             _check_pools(config, name, variant, options)
@@ -49,18 +73,56 @@ def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> di
     return resolve_recipe(recipe, config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"], variant)
 
 
+def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, Any]) -> None:
+    """What a recipe starts from, takes negatives of or is taught by has to be a model for that."""
+    mined = [source.removeprefix("mined:") for source in options.get("negatives", []) if source.startswith("mined:")]
+    others = [("start", options.get("start"), options["kind"]), ("teacher", options.get("teacher"), "cross-encoder")]
+    for key, other, kind in [*others, *(("negatives", name, "ranking") for name in mined)]:
+        if other in config["recipes"] and (found := recipe_kind(config, other)) != kind:
+            raise ConfigError(
+                f"config: recipes.{recipe}.options.{key}: {other!r} trains a model of kind {found}; expected a recipe of kind "
+                f"{kind}"
+            )
+
+
+def _check_fixed(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
+    """Options that the recipe's training would ignore, or end with. What ``all`` of a scale says is for the other recipes."""
+    trainer = trainer_of(options) if options["kind"] in RETRIEVAL_KINDS else options["kind"]
+    fixed = {f"training of kind {trainer}": _FIXED.get(trainer, {})}
+    if options.get("representation") == "joint" and "parts" in options:
+        fixed["a joint representation"] = {"pooling": "cls", "similarity": "dot", "dim": "hidden"}
+    elif "representation" in options and "parts" not in options:
+        fixed[f"recipe {recipe!r}, which has no parts"] = {"representation": "dense"}
+    for what, values in fixed.items():
+        for key, only in values.items():
+            where = _origin(config, recipe, variant, key)
+            if options[key] != only and (key == "few_epochs" or ".all." not in where):
+                raise ConfigError(f"config: {where}: {options[key]!r} does not go with {what}; expected {only!r}")
+
+
+def _check_schedule(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
+    steps, end = options["steps"], options["schedule_steps"]
+    if 0 < end < steps:
+        raise ConfigError(
+            f"config: {_origin(config, recipe, variant, 'schedule_steps')}: {end}, but steps is "
+            f"{'without a limit' if steps == NO_LIMIT else steps}; expected steps of at most as many, or schedule_steps: 0"
+        )
+
+
 def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None, asked: Mapping[str, Any]) -> None:
     """A retriever keeps its shape when another recipe starts from it; this is checked now and not after hours of training."""
     start = asked.get("start", "encoder")
     if start == "encoder":
         return
-    has = _resolved(config, start, variant)
-    for key in ("sharing", "representation", "similarity"):
-        if asked.get(key) != has.get(key):
+    has, dims = _resolved(config, start, variant), config["scales"][config["scale"]]["dims"]
+    for key in ("sharing", "representation", "similarity", *_SHAPE.get(asked.get("representation", ""), ())):
+        mine, theirs = (dims.get(one[key], one[key]) if key == "dim" else one.get(key) for one in (asked, has))
+        # How many numbers the body's states have is known of each encoder alone.
+        if mine != theirs and not (key == "dim" and "hidden" in (mine, theirs)):
             where = f" (data sets of variant {variant})" if variant else ""
             raise ConfigError(
-                f"config: recipes.{recipe}.options.{key}: {asked.get(key)!r}{where}, but its start {start!r} has "
-                f"{has.get(key)!r}; a retriever keeps its shape: give both the same value, or set start: encoder"
+                f"config: recipes.{recipe}.options.{key}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a retriever "
+                "keeps its shape: give both the same value, or set start: encoder"
             )
 
 
@@ -89,9 +151,20 @@ def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None, 
 
 
 def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
-    """Lists of negatives have ``mining_depth`` documents, and no recipe may ask for more."""
-    sources = options.get("negatives", [])
-    if not sources or options["group"] < 2:
+    """Negatives have a place in the groups, and each comes once. Their lists have ``mining_depth`` documents, and no recipe may
+    ask for more."""
+    sources, places = options.get("negatives", []), options.get("group", 1) - 1
+    given = f"recipes.{recipe}.options.negatives"
+    if sources and not places and _origin(config, recipe, variant, "negatives") == given:
+        raise ConfigError(
+            f"config: {given}: {sources}, but group is 1, a place for the relevant document alone; set group: 2 or more"
+        )
+    if "pool" in options and options["pool"] * max(1, len(sources) if options["sources"] == "union" else 1) < places:
+        raise ConfigError(
+            f"config: {_origin(config, recipe, variant, 'pool')}: {options['pool']} documents of each list, but a group has "
+            f"{places} negatives, so one would come twice; expected a larger pool, or a smaller group"
+        )
+    if not sources or not places:
         return
     depths = options["pool_from"]
     if isinstance(depths, list) and len(depths) != len(sources):

@@ -1,0 +1,121 @@
+"""The encoders of a configuration, checked before any job starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pretrieve.base.errors import ConfigError, check_names, nearest
+from pretrieve.pretraining.objectives import PAIR_TASKS
+from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.workflow.job_options import encoder_options, from_outside, objective_options
+from pretrieve.workflow.snapshots import check_snapshots
+
+#: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
+OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
+
+
+def refuse_objective(key: str, value: object) -> ConfigError:
+    words, known = value if isinstance(value, list) else [value], [*OBJECTIVES, *PAIR_TASKS]
+    hint = nearest(next((word for word in words if word not in known), ""), known)
+    allowed = f"{', '.join(OBJECTIVES)}, or a list of {', '.join(PAIR_TASKS)}"
+    return ConfigError(f"config: {key}: {value!r} is not allowed; allowed: {allowed}{hint}")
+
+
+def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """Raise ConfigError for what is wrong with an encoder by itself, with its scale, or with its start."""
+    where, objective = f"config: encoders.{name}", encoder["objective"]
+    if name == "bm25":
+        raise ConfigError(f"{where}: rows of this name are BM25's; expected another name")
+    check_snapshots(name, encoder, config["encoders"])
+    contrastive = not isinstance(objective, str)
+    scale = config["scales"][config["scale"]]
+    if encoder["body"] == "t5":
+        if "start" not in encoder:
+            check_names(f"encoders.{name}.layers", [encoder.get("layers")], scale.get("t5", {}))
+    else:
+        check_names(f"encoders.{name}.layers", [encoder.get("layers", "deep")], scale["layers"])
+    if not set(objective) <= set(PAIR_TASKS) if contrastive else objective not in OBJECTIVES:
+        raise refuse_objective(f"encoders.{name}.objective", objective)
+    if "." in name or (encoder["body"] == "transformer" and "layers" not in encoder and "start" not in encoder):
+        raise ConfigError(
+            f"{where}: a transformer needs layers (deep, shallow) or a start with them; names must have no dot"
+        )
+    if contrastive != ("dim" in encoder):
+        raise ConfigError(f"{where}.dim: required for pair objectives, not allowed for others")
+    room, of_scale = scale["body"]["max_positions"], f"scales.{config['scale']}"
+    options = {} if contrastive else objective_options(config, name)
+    if (span := options.get("span_length", 0)) > room:
+        raise ConfigError(
+            f"{where}: span_length of {objective} is {span}, but {of_scale}.body.max_positions is {room}; expected at most "
+            f"{room}: set {of_scale}.pretraining.options.{objective}.span_length"
+        )
+    deep = encoder["body"] == "transformer" and "layers" in encoder
+    if deep and (skip := options.get("skip_layer", 0)) >= (count := scale["layers"][encoder["layers"]]):
+        raise ConfigError(
+            f"{where}: skip_layer of {objective} is {skip}, but {of_scale}.layers.{encoder['layers']} is {count}; expected less "
+            f"than {count}: set {of_scale}.pretraining.options.{objective}.skip_layer, or the encoder's own"
+        )
+    if "length" in encoder and (contrastive or objective in ("none", "cocondenser") or encoder["length"] > room):
+        raise ConfigError(
+            f"{where}.length: {encoder['length']}; for single-text objectives only, at most body.max_positions={room}"
+            f"{'; cocondenser has its option span_length' if objective == 'cocondenser' else ''}"
+        )
+    if encoder["body"] != "transformer" and not contrastive and objective != "none":
+        raise ConfigError(
+            f"{where}.objective: {objective} predicts words of a transformer, and body is {encoder['body']}"
+        )
+    _check_together(f"{where}: {objective}", options)
+    budgets = scale["pretraining"]["budgets"]
+    if objective == "none":
+        if "budget" in encoder:
+            raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
+    else:
+        check_names(f"encoders.{name}.budget", [encoder.get("budget")], budgets)
+        if contrastive and "epochs" in budgets[encoder["budget"]]:
+            raise ConfigError(
+                f"{where}.budget: {encoder['budget']} has epochs, but pairs are drawn without end; expected a budget with steps"
+            )
+    seen, start = [name], encoder.get("start")
+    while start is not None and not from_outside(start):
+        allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
+        check_names(f"encoders.{seen[-1]}.start", [start], allowed)
+        if start in seen:
+            raise ConfigError(f"{where}.start: {' → '.join([*seen, start])} is a cycle; one of them must have no start")
+        for key in ("body", "layers"):
+            if config["encoders"][start].get(key) != encoder.get(key):
+                raise ConfigError(
+                    f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {config['encoders'][start].get(key)!r}"
+                )
+        seen.append(start)
+        start = config["encoders"][start].get("start")
+    try:
+        made = encoder_options(config, name)
+    except ConfigError as error:
+        raise error if str(error).startswith("config: ") else ConfigError(f"{where}: {error}") from None
+    # A start from outside has a shape of its own.
+    if contrastive and made.head == "none" and made.dim != made.body["hidden"] and start is None:
+        raise ConfigError(
+            f"{where}.dim: {encoder['dim']} is {made.dim}, but with head none a vector is the body's {made.body['hidden']} "
+            "numbers; expected as many, or another head"
+        )
+
+
+def _check_together(where: str, options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for options that do not go together; the job would find it after hours of other training."""
+    if (shares := options.get("mask", 0) + options.get("random", 0)) > 1:
+        raise ConfigError(
+            f"{where}: mask {options['mask']} and random {options['random']} are {shares:g} of the masked words; expected at "
+            "most 1"
+        )
+    if not options.get("decoder_weight", 1):
+        raise ConfigError(
+            f"{where}: decoder_weight is 0, so nothing trains the decoder; expected more, or objective mlm"
+        )
+    if options.get("decode", "cls") != "cls" and not options.get("bow_weight", 1):
+        raise ConfigError(f"{where}: bow_weight is 0; expected more, or decode: cls")
+    if options.get("latent_size", "hidden") != "hidden" and not options.get("kl_weight", 1):
+        raise ConfigError(
+            f"{where}: latent_size is {options['latent_size']}, but with kl_weight 0 there is no latent variable; expected "
+            "hidden, or a kl_weight above 0"
+        )
