@@ -18,7 +18,7 @@ from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.workflow import my_corpus
 from pretrieve.workflow.config_files import complete, read_config
 from pretrieve.workflow.configuration import check_config
-from pretrieve.workflow.job_options import encoder_options
+from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.my_corpus_rows import table_inputs, table_request
 from pretrieve.workflow.plan import Plan
 
@@ -103,16 +103,39 @@ def test_random_weights_are_a_row_on_request(folder: Path, config: dict) -> None
     assert [row["kind"] for row in table_request(made, "x")["rows"]][2:4] == ["fine-tuned", "scratch"]
 
 
+@pytest.mark.parametrize("name", ["optimus", "cocondenser"])
+def test_other_objectives_are_rows_on_request(folder: Path, config: dict, name: str) -> None:
+    """The preset of coCondenser is for twelve layers."""
+    config["my_corpus_options"]["objectives"] = [name]
+    plan = Plan.load(my_corpus.with_my_corpus(config | {"my_corpus": str(folder)}))
+    assert name in plan.config["encoders"]
+
+
 def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> None:
     config["my_corpus"] = str(folder)
     config["my_corpus_options"]["recipe"] = "dpr-hard"
     assert set(my_corpus.with_my_corpus(config)["recipes"]) == {"dpr-hard", "dpr-bm25", "as-it-is", "reranker"}
 
 
+def test_all_rows_read_as_much_as_the_recipe(folder: Path, config: dict) -> None:
+    """The published encoder read 256 tokens beside others that read 128, and the table said 128 of both."""
+    options = config["my_corpus_options"]
+    options["finetuning"] |= {"query_length": 32, "passage_length": 128}
+    options["reranker"]["passage_length"] = 96
+    made = my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})
+    request = table_request(made, "results/demo/my_corpus")
+    assert request["lengths"] == {"query_length": 32, "passage_length": 128}
+    for recipe, length in (("as-it-is", 128), ("reranker", 96)):
+        found = recipe_options(made, recipe, "my-corpus")
+        assert (found["query_length"], found["passage_length"]) == (32, length)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
         ("recipe", "dpr-bm52", "my_corpus_options.recipe: 'dpr-bm52' is not allowed"),
+        ("recipe", "as-it-is", "my_corpus_options.recipe: 'as-it-is' trains no retriever; expected one that does"),
+        ("recipe", "news", "my_corpus_options.recipe: 'news' trains no retriever"),
         ("objectives", ["berd"], "my_corpus_options.objectives: 'berd'.*did you mean 'bert'"),
         ("passage_length", 4096, "passage_length: 4096 is not allowed; expected 7 to 512"),
         ("passage_length", 6, "my_corpus_options.passage_length: 6 is not allowed; expected 7 to 512"),
@@ -311,6 +334,7 @@ def test_a_place_that_is_no_folder_of_beirs_is_converted(
     folder: Path, config: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    folder = folder.rename(folder.with_name("quora"))
     documents = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
     (folder / "corpus.jsonl").unlink()
     rows = [f"{document['_id']},{document['text']}" for document in documents]
@@ -320,5 +344,6 @@ def test_a_place_that_is_no_folder_of_beirs_is_converted(
         files = made["datasets"]["my-corpus"]["files"]
         assert files["corpus"] == "results/demo/my_corpus/documents/corpus.jsonl"
         assert files["test"] == str(folder / "qrels/test.tsv"), "questions stand beside"
+        assert made["datasets"]["my-corpus"]["conventions"] == ["drop-identical-ids"], "whose they are, its name says"
     with pytest.raises(PretrieveError, match="none: no such file or folder"):
         my_corpus.with_my_corpus(config | {"my_corpus": "none"})

@@ -44,6 +44,9 @@ def test_a_web_page_is_its_prose(tmp_path: Path) -> None:
         2,
         ["and text & more"],
     )
+    # A page may leave <head> out; a question and its answer are two blocks.
+    path.write_text("<title>Tides</title><details><summary>How high?</summary>Two metres.</details>in May")
+    assert sections(path) == [("", 1, ["How high?", "Two metres.", "in May"])]
 
 
 @pytest.mark.parametrize(

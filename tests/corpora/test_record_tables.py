@@ -151,6 +151,14 @@ def test_quotes_of_a_tsv(tmp_path: Path) -> None:
     ]
 
 
+def test_names_of_columns_in_quotes(tmp_path: Path) -> None:
+    """Separators within quotes were counted, and a header ended at its first line break."""
+    path = tmp_path / "a.csv"
+    path.write_text('"id";"How good, 1, 2 or 3?";"Why? ""So, so,"" or\nnot"\n1;2;Because.\n')
+    columns = {"title": "How good, 1, 2 or 3?", "text": 'Why? "So, so," or\nnot'}
+    assert [tuple(row) for row in table_documents([path], columns, Warnings())] == [("1", "2", "Because.")]
+
+
 def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("text;n\none;1\ntwo;2\n")

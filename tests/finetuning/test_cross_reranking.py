@@ -5,10 +5,15 @@ Seen to fail when: hits below the cut move above those that were scored; all hit
 
 from __future__ import annotations
 
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
+from pretrieve.commands import my_corpus_rerank
 from pretrieve.finetuning import cross_encoding
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.training.device import Device
@@ -41,3 +46,30 @@ def test_the_best_hits_are_ordered_again_and_the_others_stay(monkeypatch: pytest
     assert found.doc_ids == [["d3", "d1", "d2", "d7", "d5"], ["d4"], []]
     assert asked == [(0, 2), (0, 3), (0, 1), (1, 4)]
     assert first.doc_ids[0][0] == "d2", "the first run is left as it was"
+
+
+def test_it_reads_what_it_was_trained_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It read as much as the dense retriever, whatever ``my_corpus_options.reranker`` said."""
+    read = []
+    own = {"finetuning": {"query_length": 8, "passage_length": 16}}
+    for name, function in {
+        "read_trec": lambda path: Run([], [], []),
+        "Dataset": lambda task: SimpleNamespace(check_vocabulary=lambda *_: None),
+        "load_cross_encoder": lambda directory: (None, own),
+        "rerank_hits": lambda *given: read.append(given[4]),
+        "write_trec": lambda *_: None,
+        "score_runs": lambda *_: None,
+    }.items():
+        monkeypatch.setattr(my_corpus_rerank, name, function)
+    systems = {"bm25": "b", "cross": "c", "reranked": "r"}
+    request = {
+        "root": str(tmp_path),
+        "dataset": "d",
+        "trained_on": "d",
+        "systems": systems,
+        "size": "full",
+        "metrics": [],
+    }
+    request |= {"rerank": 2, "lengths": {"query_length": 64, "passage_length": 256}}
+    my_corpus_rerank.main(Namespace(request=request, seed=1, precision="fp32", threads=1))
+    assert read == [(8, 16)]

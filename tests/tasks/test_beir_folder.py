@@ -300,6 +300,18 @@ def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
     assert look_at(folder).has_sections
 
 
+def test_questions_without_a_relevant_document_are_not_drawn_to_test(folder: Path) -> None:
+    """They were: of ten questions among forty of such, none tested, and the run ended at its task."""
+    (folder / "qrels/test.tsv").unlink()
+    (folder / "queries.jsonl").write_text("".join(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(50)))
+    (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td0\t{int(n < 10)}\n" for n in range(50)))
+    found = look_at(folder)
+    files = {name: Path(path) for name, path in found.files.items()}
+    queries = build_collection("beir", files, folder.parent / "c", {"test_share": found.test_share}).table("queries")
+    tested = [query["query_id"] for query in queries.to_pylist() if query["split"] == "test"]
+    assert len(tested) == 2 and set(tested) <= {f"t{n}" for n in range(10)}
+
+
 def test_queries_of_a_split_that_is_left_out_go_to_the_next(folder: Path) -> None:
     """Train's queries are judged in dev too, where no document is relevant."""
     names = [f"t{number}" for number in range(4)]

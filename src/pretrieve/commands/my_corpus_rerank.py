@@ -34,7 +34,7 @@ def main(arguments: argparse.Namespace) -> None:
         model, about = load_cross_encoder(directory)
         data = Dataset(task)
         data.check_vocabulary(about, directory)
-        lengths = (request["lengths"]["query_length"], request["lengths"]["passage_length"])
+        lengths = (about["finetuning"]["query_length"], about["finetuning"]["passage_length"])  # its own
         write_trec(out, rerank_hits(model, data, first, request["rerank"], lengths, device), "rerank")
     cost.write(paths.cost_beside(out))
     metrics = Path(paths.metrics_file(root, systems["reranked"], dataset, seed))

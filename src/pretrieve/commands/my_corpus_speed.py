@@ -38,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
     device = choose_device(arguments.precision, arguments.threads)
     request = arguments.request
     root, dataset, systems, depth = (request[key] for key in ("root", "dataset", "systems", "depth"))
-    query_length, passage_length = (request["lengths"][key] for key in ("query_length", "passage_length"))
+    query_length = request["lengths"]["query_length"]
     task, index = Path(paths.task_dir(root, dataset)), Path(request["index"])
     retriever, cross = (
         Path(paths.retriever_dir(root, systems[name], request["trained_on"], request["seed"]))
@@ -64,10 +64,10 @@ def main(arguments: argparse.Namespace) -> None:
         "hits": request["rerank"],
     }
     if request["reranks"]:
-        model, _ = load_cross_encoder(cross)
+        model, about = load_cross_encoder(cross)
         model.to(device.device).eval()
         documents = np.arange(min(request["rerank"], len(data.document_ids)))
-        lengths = (query_length, passage_length)
+        lengths = (about["finetuning"]["query_length"], about["finetuning"]["passage_length"])  # its own
         found["rerank_ms"] = _milliseconds(
             lambda row: score_pairs(model, data, np.repeat(row, len(documents)), documents, lengths, device), rows[:5]
         )

@@ -44,11 +44,13 @@ _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_])")
 _MARKS = str.maketrans({mark: quote(mark) for mark in "#|[]"})
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
 #: Elements without prose.
-_DROPPED = {"script", "style", "noscript", "template", "nav", "svg", "form", "button", "select", "iframe", "head"}
+_DROPPED = {"button", "form", "head", "iframe", "nav", "noscript", "script", "select", "style", "svg", "template",
+            "title"}  # fmt: skip
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = _HEADINGS | {
-    "address", "article", "aside", "blockquote", "body", "br", "dd", "div", "dl", "dt", "figcaption", "figure", "footer",
-    "header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "table", "td", "th", "tr", "ul",
+    "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "div", "dl", "dt",
+    "figcaption", "figure", "footer", "header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "summary", "table", "td",
+    "th", "tr", "ul",
 }  # fmt: skip
 
 

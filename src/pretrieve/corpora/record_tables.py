@@ -3,9 +3,9 @@
 Which column holds what is told by its name (:data:`NAMES`, upper or lower case) unless it is said. Rows stream. Of a table
 without a column of ids the rows are numbered from 1, over all its files.
 
-* CSV and TSV have a header line; the separator is whichever of tab, comma and semicolon is most in it. Quotes of CSV are those
-  of RFC 4180. A ``.tsv`` is cut at its tabs alone, as MS MARCO's: quotes are characters, but around a whole field in which all
-  others are doubled, as pandas and Excel write it. With line breaks or tabs in its fields it is a ``.csv``, by RFC 4180.
+* CSV and TSV have a header; the separator is whichever of tab, comma and semicolon is most in it, outside quotes. Quotes of CSV
+  are those of RFC 4180. A ``.tsv`` is cut at its tabs alone, as MS MARCO's: quotes are characters, but around a whole field in
+  which all others are doubled, as pandas and Excel write it. With line breaks or tabs in its fields it is a ``.csv`` by RFC 4180.
 * The columns of JSON lines are the keys of the first 1,000 objects, and ``title``; one may lack some of them.
 * Data sets of the hub, ``hub:OWNER/NAME``, with ``:CONFIG`` after it where there are several, through the package ``datasets``:
   from its cache, or from the hub where there is a network. All splits, one after another.
@@ -58,6 +58,8 @@ NAMES = {
 }
 _WHAT = {name: what for what, usual in NAMES.items() for name in usual}
 _BATCH = 1000
+#: Names of columns in quotes, whose separators are characters.
+_QUOTED = re.compile(r'(?<![^\t,;])"(?:[^"]|"")*(?:"|$)')
 #: Below it every whole number is a float.
 _EXACT = 2**53
 #: Names of columns, and characters of each, that a message lists.
@@ -169,10 +171,11 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
             f"{path}: line 1: a line break '\\r' without '\\n'; expected lines that end in '\\n' or '\\r\\n': "
             "write the file again with those."
         )
-    separator = max("\t,;", key=header.count)
+    separator = max("\t,;", key=_QUOTED.sub("", header).count)
     plain = separator == "\t" and kind.endswith(_TSV)
+    lines = (line.text + "\n" for line in read_lines(path, label=None))  # a name may have line breaks
     try:
-        fields = header.split("\t") if plain else next(csv.reader([header], delimiter=separator), [])
+        fields = header.split("\t") if plain else next(csv.reader(lines, delimiter=separator), [])
     except csv.Error as error:
         raise DataError(f"{path}: line 1: {error}; expected a header with the names of the columns.") from None
     columns = list(map(_unquoted, fields)) if plain else fields

@@ -79,8 +79,8 @@ def read_beir(
 
     files: ``corpus``, ``queries``, and at least one of the judgements ``train``, ``dev``, ``test``. name: a BEIR set, such as
     ``scifact`` or ``cqadupstack/android``, whose counts must come out; '' for any data. below_zero: ``error``, or ``leave-out``
-    where a relevance below zero means "not judged". test_share: share of the train queries that test instead, drawn by their
-    ids; for data without test and dev queries.
+    where a relevance below zero means "not judged". test_share: share of the train queries with a relevant document that
+    test instead, drawn by their ids; for data without test and dev queries.
 
     Raises ConfigError when there are no judgements, or a share beside test or dev queries, and DataError when a file is damaged
     or not in the layout.
@@ -95,7 +95,8 @@ def read_beir(
         below_zero = SETS[name].below_zero
     split_of = splits_of_queries(qrels, "beir", writer.warnings)
     if test_share:
-        split_of |= dict.fromkeys(shuffled(split_of, 1)[: rounded(test_share * len(split_of))], "test")
+        usable = {judged.query_id for judged in read_qrels(qrels["train"], "beir") if judged.relevance > 0}
+        split_of |= dict.fromkeys(shuffled(usable, 1)[: rounded(test_share * len(usable))], "test")
     path = files["corpus"]
     for line, document in read_documents(path, writer.warnings):
         writer.at(path, line)
