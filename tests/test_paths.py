@@ -1,14 +1,15 @@
 """Names, files that appear whole or not at all, and how programs end.
 
-Seen to fail when: a system's name is split at its first dash; BM25 has a pre-training cost; ``whole_file`` writes in place;
-a PretrieveError keeps its traceback or exits 0; the log misses standard error; all processes of a group write one log; NaN gets
-into JSON.
+Seen to fail when: a system's name is split at its first dash; BM25 has a pre-training cost; ``whole_file`` writes in place,
+or replaces a pipe; a PretrieveError keeps its traceback or exits 0; the log misses standard error; all processes of a group
+write one log; NaN gets into JSON.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,11 @@ def test_whole_file(tmp_path: Path) -> None:
         stream.write(b"two")
         raise RuntimeError
     assert path.read_bytes() == b"one" and [p.name for p in path.parent.iterdir()] == ["b.bin"]
+    os.mkfifo(pipe := tmp_path / "pipe")
+    for place in (pipe, Path("/dev/pretrieve-has-no-such-device")):
+        with pytest.raises(DataError, match=f"{place}: is a device or pipe"), whole_file(place) as stream:
+            stream.write(b"three")
+    assert pipe.is_fifo()
 
 
 def test_write_json(tmp_path: Path) -> None:

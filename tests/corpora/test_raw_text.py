@@ -4,7 +4,7 @@ Seen to fail when: bzip2 is opened by Python's own module; the end of a file wit
 stream is dropped; a carriage return is looked for in the new block only; lines are cut with ``splitlines``; the byte order mark
 is dropped from later lines; the number of a line restarts with a block; the length of a line is taken of its characters; half
 a surrogate pair passes; a record over several lines has the number of its last line; blank lines are not counted; what a
-damaged bzip2 block unpacks to is given out before its checksum is compared.
+damaged bzip2 block unpacks to is given out before its checksum is compared; the begin of a pipe is lost.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import bz2
 import gzip
 import io
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -242,3 +243,12 @@ def test_warnings_keep_the_first_example() -> None:
     warnings.add("no title", "line 7")
     assert warnings.summary().split("\n") == ["empty text: 1,200, the first: line 1", "no title: 1, the first: line 7"]
     assert json.loads(json.dumps(warnings.counts)) == {"empty text": 1200, "no title": 1}
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "queries.tsv"
+    os.mkfifo(path)
+    descriptor = os.open(path, os.O_RDWR)  # so that no reader waits for a writer
+    os.write(descriptor, b"q1\tA boat?\n")
+    assert message(lambda: open_raw(path)) == f"{path}: a pipe; expected a file: write one first."
+    os.close(descriptor)

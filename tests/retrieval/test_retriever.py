@@ -2,12 +2,14 @@
 
 Seen to fail when: the mean is taken for the first state, also where nothing says which; a projection is left out; vectors are not
 normalised; queries are cut as passages are; a tokenizer of another vocabulary is taken; T5's texts begin with [CLS]; one text is
-encoded as a list of its letters; the cosine of a directory is taken for the inner product.
+encoded as a list of its letters; the cosine of a directory is taken for the inner product; a length that is given is cut to that
+of the directory, or T5's to 512; settings of an old version's file are passed over.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +177,43 @@ def test_texts_are_cut_where_sentence_transformers_6_cuts_them(tmp_path: Path, w
         assert pretrieve.load(tmp_path / "out").reading == Reading(read, read)
 
 
+def test_lengths_that_are_given_are_read(tmp_path: Path, wordpiece: Path) -> None:
+    words, texts = Tokenizer.from_file(str(wordpiece)), ["the boat and the sea " * 150]
+    save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
+    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    settings = tmp_path / "out/sentence_bert_config.json"
+    settings.unlink()
+    # The name of an old version; sentence-transformers reads a query of 15 tokens, whatever else is said.
+    settings.with_name("sentence_roberta_config.json").write_text('{"max_seq_length": 9, "query_length": 15}')
+    loaded, model = pretrieve.load(tmp_path / "out"), SentenceTransformer(str(tmp_path / "out"), device="cpu")
+    assert loaded.reading == Reading(15, 9)
+    np.testing.assert_allclose(loaded.encode_queries(texts), model.encode_query(texts), atol=1e-5)
+    np.testing.assert_allclose(loaded.encode_passages(texts), model.encode_document(texts), atol=1e-5)
+    assert pretrieve.load(tmp_path / "out", query_length=7, passage_length=np.int64(24)).reading == Reading(7, 24)
+    with pytest.raises(ConfigError, match="passage_length=25, but the body of .*out has 24 positions"):
+        pretrieve.load(tmp_path / "out", passage_length=25)
+    save(tmp_path / "t5", words, "sde", "t5", "mean", "dot", "none")
+    export(tmp_path / "t5", wordpiece, tmp_path / "long", Reading(20, 600))
+    loaded, model = pretrieve.load(tmp_path / "long"), SentenceTransformer(str(tmp_path / "long"), device="cpu")
+    assert loaded.reading == Reading(20, 600)
+    np.testing.assert_allclose(loaded.encode_passages(texts), model.encode_document(texts), atol=1e-5)
+
+
+def test_other_tokens_around_a_text_are_refused(tmp_path: Path, wordpiece: Path) -> None:
+    words = Tokenizer.from_file(str(wordpiece))
+    for kind, expected in (("transformer", ["[CLS]", "[SEP]"]), ("t5", ["[SEP]"])):
+        save(tmp_path / "own", words, "sde", kind, "mean", "dot", "none")
+        export(tmp_path / "own", wordpiece, tmp_path / kind, Reading(20, 20))
+        path = tmp_path / kind / "tokenizer.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"post_processor": None}))
+        said = f"tokenizer.json: an empty text is read as []; expected {expected}: other tokens"
+        with pytest.raises(DataError, match=re.escape(said)):
+            pretrieve.load(tmp_path / kind)
+        settings = path.with_name("tokenizer_config.json")  # BERT's own class makes them, whatever the file says
+        settings.write_text(json.dumps(json.loads(settings.read_text()) | {"tokenizer_class": "BertTokenizer"}))
+        pretrieve.load(tmp_path / kind)
+
+
 def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
     words = Tokenizer.from_file(str(wordpiece))
     save(tmp_path / "own", words, "sde", "transformer", "cls", "dot", "orqa")
@@ -192,11 +231,17 @@ def test_settings_that_would_change_the_vectors_are_refused(tmp_path: Path, word
         ("truncate_dim", 4, "config_sentence_transformers.json"),
         ("truncation_side", "left", "tokenizer_config.json"),
         ("use_residual", True, "2_Dense/config.json"),
+        ("config_kwargs", {"num_hidden_layers": 1}, "sentence_bert_config.json"),
+        ("tokenizer_args", {"model_max_length": 9}, "sentence_bert_config.json"),
+        ("processing_kwargs", {"text": {"max_length": 6}}, "sentence_bert_config.json"),
+        ("query_expansion", {"length": 12}, "sentence_bert_config.json"),
     ):
         export(tmp_path / "own", wordpiece, tmp_path / name, Reading(20, 20))
         path = tmp_path / name / file
         path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
-        with pytest.raises(DataError, match=f"{file}: {name} is '?{value}'?, which changes the vectors; only "):
+        with pytest.raises(
+            DataError, match=f"{file}: {name} is '?{re.escape(str(value))}'?, which changes the vectors; only "
+        ):
             pretrieve.load(tmp_path / name)
     export(tmp_path / "own", wordpiece, tmp_path / "small", Reading(20, 20))
     path = tmp_path / "small/sentence_bert_config.json"

@@ -116,9 +116,11 @@ def room_for(path: Path | str, needed: int | None = None, remove: Iterable[Path]
 
     needed: bytes, where they are known before. remove: what the block writes to before it is whole; gone after any exception.
 
-    Raises DataError when the disk is full, over quota or read-only, or nothing of this name can be there; every other exception
-    passes.
+    Raises DataError when the disk is full, over quota or read-only, nothing of this name can be there, or it is a device or
+    pipe; every other exception passes.
     """
+    if remove and _is_device(path):  # a file that is moved to its place would replace even /dev/null
+        raise DataError(f"{path}: is a device or pipe; expected the name of a file.")
     try:
         yield
     except BaseException as error:
@@ -182,6 +184,12 @@ def check_run_folders(root: str) -> None:
 def _not_to_be_read(error: OSError) -> None:
     if not isinstance(error, FileNotFoundError):  # still to be made
         raise refusal(os.fsdecode(error.filename), errno.EACCES, verb="read") from error
+
+
+def _is_device(path: Path | str) -> bool:
+    """Also a link in /dev: where output goes to a file, /dev/stdout leads to it."""
+    other = os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+    return other or os.path.dirname(os.path.abspath(path)) == "/dev"
 
 
 def _about(error: BaseException, path: Path, parts: Iterable[Path]) -> bool:

@@ -22,6 +22,11 @@ from pretrieve.raw.checkpoint_files import room_of
 from pretrieve.raw.json_file import read_json
 
 MODULES, ROUTER, SETTINGS = "modules.json", "router_config.json", "config_sentence_transformers.json"
+#: Names of the settings beside a body, in the order in which sentence-transformers looks for them; old versions named the model.
+_BESIDE_BODY = [
+    f"sentence_{name}_config.json"
+    for name in ("bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")
+]
 #: Bytes; the labels of a classifier can take one MiB.
 LARGEST_CONFIG = 16 << 20
 #: Names of a size in ``config.json`` → ours (:data:`pretrieve.models.config.SIZES`).
@@ -125,8 +130,13 @@ def _module(path: Path, kind: Any, folder: Path, name: Any, taken: dict[str, str
     return Module(kind, kind.rpartition(".")[2], where)
 
 
+def beside_body(body: Path) -> Path:
+    """The file with the settings of a body, which may be missing."""
+    return next((body / name for name in _BESIDE_BODY if (body / name).exists()), body / _BESIDE_BODY[0])
+
+
 def read_said(directory: Path, body: Path) -> Said:
-    """What ``config_sentence_transformers.json`` of a directory says, and ``sentence_bert_config.json`` and
+    """What ``config_sentence_transformers.json`` of a directory says, and :func:`beside_body` and
     ``tokenizer_config.json`` of its body; to the latter sentence-transformers 6 writes ``max_seq_length``, under the name
     ``model_max_length``.
 
@@ -134,7 +144,7 @@ def read_said(directory: Path, body: Path) -> Said:
     """
     most = read_object(body / "tokenizer_config.json").get("model_max_length")
     lengths = {"max_seq_length": most} if type(most) is int and 1 <= most < 2**31 else {}  # 1e30: no limit
-    path = body / "sentence_bert_config.json"
+    path = beside_body(body)
     lengths |= {name: value for name, value in read_object(path).items() if name in _TOKENS and value is not None}
     for name, value in lengths.items():
         if type(value) is not int or not 1 <= value < 2**31:

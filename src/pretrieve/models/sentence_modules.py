@@ -23,13 +23,26 @@ from pretrieve.models.sentence_files import (
     ROUTER,
     SETTINGS,
     Module,
+    beside_body,
     read_modules,
     read_object,
     read_router,
     read_said,
 )
 from pretrieve.raw.checkpoint_files import WEIGHTS, CheckpointFiles, find_checkpoint
-from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
+from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
+
+#: Settings beside a body that change its layers, its tokenizer or what is read, under their older and newer names.
+_NOT_READ = (
+    "config_args",
+    "config_kwargs",
+    "tokenizer_args",
+    "processor_kwargs",
+    "processing_kwargs",
+    "query_expansion",
+)
+#: Classes of tokenizers that take ``tokenizer.json`` as it is; others make the tokens around a text themselves.
+_AS_IT_IS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 @dataclass(frozen=True)
@@ -42,16 +55,11 @@ class Reading:
     passage_prompt: str = ""
 
     @classmethod
-    def of(cls, config: BodyConfig) -> Reading:
-        """As much as a body has positions for."""
-        return cls(config.max_positions, config.max_positions)
-
-    def cut(self, query_length: int | None, passage_length: int | None) -> Reading:
-        """With other lengths, where they are given; at most those of the body, which these are."""
-        query = min(query_length or self.query_length, self.query_length)
-        return replace(
-            self, query_length=query, passage_length=min(passage_length or self.passage_length, self.passage_length)
-        )
+    def of(cls, config: BodyConfig, query_length: int | None = None, passage_length: int | None = None) -> Reading:
+        """As much as is given, or as ``max_positions`` says; a Transformer has no more positions, T5 has none."""
+        room = config.max_positions
+        lengths = (query_length or room, passage_length or room)
+        return cls(*(min(length, room) if config.kind == "transformer" else length for length in lengths))
 
 
 def read_sentence_transformer(directory: Path, pooling: str | None = None) -> tuple[DualEncoder, Reading, Path | None]:
@@ -164,7 +172,7 @@ def _refuse_other_than(allowed: Any, path: Path, name: str) -> None:
 
 def _check_lower_case(files: CheckpointFiles) -> None:
     """Raise DataError where sentence-transformers makes letters small before a tokenizer that does not."""
-    path = files.path / "sentence_bert_config.json"
+    path = beside_body(files.path)
     if read_object(path).get("do_lower_case") and files.vocabulary:
         normaliser = given_tokenizer(files.vocabulary).normalizer
         if normaliser is None or normaliser.normalize_str("A") == "A":
@@ -174,15 +182,30 @@ def _check_lower_case(files: CheckpointFiles) -> None:
             )
 
 
+def _check_ends(files: CheckpointFiles, config: BodyConfig) -> None:
+    """Raise DataError where a ``tokenizer.json`` that is taken as it is puts other tokens around a text than we do."""
+    if read_object(files.path / "tokenizer_config.json").get("tokenizer_class") in _AS_IT_IS and files.vocabulary:
+        words = given_tokenizer(files.vocabulary)
+        special = special_ids(words)
+        ends = [special.sep] if config.kind == "t5" or special.cls == NO_TOKEN else [special.cls, special.sep]
+        if (found := words.encode("")).ids != ends:
+            expected = [words.id_to_token(number) for number in ends]
+            raise DataError(
+                f"{files.vocabulary}: an empty text is read as {found.tokens}; expected {expected}: other tokens around a text "
+                "change the vectors, and are not supported."
+            )
+
+
 def _reading(folder: Path, files: CheckpointFiles, config: BodyConfig) -> Reading:
     body = files.path
     _refuse_other_than(None, folder / SETTINGS, "truncate_dim")
     _refuse_other_than("right", body / "tokenizer_config.json", "truncation_side")
+    for name in _NOT_READ:
+        _refuse_other_than({}, beside_body(body), name)
     _check_lower_case(files)
+    _check_ends(files, config)
     said = read_said(folder, body)
     most = said.lengths.get("max_seq_length")
-    lengths = (
-        Reading.of(config).cut(most, most).cut(said.lengths.get("query_length"), said.lengths.get("document_length"))
-    )
+    lengths = Reading.of(config, *(said.lengths.get(name, most) for name in ("query_length", "document_length")))
     passage = said.prompts.get("document") or said.prompts.get("passage") or ""
     return replace(lengths, query_prompt=said.prompts.get("query") or "", passage_prompt=passage)

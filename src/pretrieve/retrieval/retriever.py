@@ -103,12 +103,15 @@ def load(
         when the directory is damaged or of a kind that is not supported, nothing says the pooling, or the tokenizer is missing
         or another one.
     ConfigError
-        when a length is below 1, ``int8`` is not possible here, or ``pooling`` is said by the directory, or unknown.
+        when a length is below 1 or above the body's positions, ``int8`` is not possible here, or ``pooling`` is said by the
+        directory, or unknown.
     """
     directory, about = Path(directory), {}
-    for name, length in (("query_length", query_length), ("passage_length", passage_length)):
-        if length is not None:
-            given_number(length, name, expected="a number of tokens, 1 or more")
+    lengths = {
+        name: given_number(length, name, expected="a number of tokens, 1 or more")
+        for name, length in (("query_length", query_length), ("passage_length", passage_length))
+        if length is not None
+    }
     if (directory / OWN).is_file():
         _check_names(directory)
         if pooling:
@@ -129,7 +132,12 @@ def load(
             f"{directory}: the tokenizer has {words.get_vocab_size()} entries, the body {dual.config.vocabulary_size}; give its "
             "own tokenizer."
         )
-    reading = reading.cut(query_length, passage_length)
+    for name, length in lengths.items():
+        if dual.config.kind == "transformer" and length > dual.config.max_positions:
+            raise ConfigError(
+                f"{name}={length}, but the body of {directory} has {dual.config.max_positions} positions."
+            )
+    reading = replace(reading, **lengths)
     dual.to(device).eval()
     if int8:
         dual.document = in_int8(dual.document)
