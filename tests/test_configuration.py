@@ -193,6 +193,13 @@ def test_the_repositorys_configuration(config) -> None:
         ("recipes.dupmae-teacher.options", {"curve": 2}, ["curve: 2 does not go with training of kind cross-encoder"]),
         (f"{FINETUNING}.all.few_epochs", [5], ["all.few_epochs: [5] does not go with training of kind cross-encoder"]),
         ("recipes.dupmae-1stage.options", {"dim": 64}, ["dim: 64 does not go with a joint representation"]),
+        (f"{FINETUNING}.all.pooling", "mean", ["all.pooling: 'mean' does not go with", f"set {FINETUNING}."]),
+        (f"{FINETUNING}.all.sharing", "ade", ["all.sharing: 'ade' does not go with", "sharing: sde"]),
+        (
+            "recipes.all",
+            {"recipe": "dupmae-3stage", "options": {"windows": 4}},
+            ["recipes.all.options.windows: 4 does"],
+        ),
         (
             "recipes.reqa.options",
             {"representation": "joint"},
@@ -215,7 +222,11 @@ def test_the_repositorys_configuration(config) -> None:
         ),
         ("recipes.reqa.options", {"negatives": ["bm25"]}, ["reqa.options.negatives: ['bm25'], but group is 1"]),
         ("recipes.reqa.options", {"refresh": 5}, ["recipes.reqa.options: group 1 leaves a query no negative"]),
-        ("recipes.reqa.options", {"group": 4}, ["reqa.pool (from the recipe's preset): 1 documents", "3 negatives"]),
+        (
+            "recipes.reqa.options",
+            {"group": 4},
+            ["reqa.pool (from the recipe's preset): 1 for a query, at random", "3 negatives"],
+        ),
         (f"{FINETUNING}.dpr-bm52", {}, [f"{FINETUNING}: 'dpr-bm52'", "did you mean 'dpr-bm25'?"]),
         (f"{FINETUNING}.dpr-bm25.bath", 8, [f"{FINETUNING}.dpr-bm25.bath: unknown option", "did you mean 'batch'?"]),
         (f"{FINETUNING}.all.clas", 8, [f"{FINETUNING}.all.clas: unknown option"]),
@@ -608,6 +619,15 @@ def test_starts_from_outside(config, start: str) -> None:
     for name, entry in other["encoders"].items():
         if entry.get("start") == "base":
             del other["encoders"][name]["layers"]
+    t5 = {
+        "body": "t5",
+        "start": start,
+        "objective": ["ict"],
+        "dim": "full",
+        "budget": "pairs",
+        "options": {"head": "none"},
+    }
+    other["encoders"]["t5-outside"] = t5
     load(other)
     assert encoder_options(other, "base").start == start and "layers" not in encoder_options(other, "base").body
     assert started_from(other, "base") is None and started_from(other, "bert") == "base"

@@ -209,9 +209,13 @@ def test_other_tokens_around_a_text_are_refused(tmp_path: Path, wordpiece: Path)
         said = f"tokenizer.json: an empty text is read as []; expected {expected}: other tokens"
         with pytest.raises(DataError, match=re.escape(said)):
             pretrieve.load(tmp_path / kind)
-        settings = path.with_name("tokenizer_config.json")  # BERT's own class makes them, whatever the file says
+        settings = path.with_name("tokenizer_config.json")  # BERT's own class makes its tokens, whatever the file says
         settings.write_text(json.dumps(json.loads(settings.read_text()) | {"tokenizer_class": "BertTokenizer"}))
-        pretrieve.load(tmp_path / kind)
+    loaded = pretrieve.load(tmp_path / "transformer")
+    model = SentenceTransformer(str(tmp_path / "transformer"), device="cpu")
+    np.testing.assert_allclose(loaded.encode_passages(["a boat"]), model.encode_document(["a boat"]), atol=1e-5)
+    with pytest.raises(DataError, match="tokenizer_class is BertTokenizer, and the body is T5"):
+        pretrieve.load(tmp_path / "t5")
 
 
 def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
@@ -231,18 +235,26 @@ def test_settings_that_would_change_the_vectors_are_refused(tmp_path: Path, word
         ("truncate_dim", 4, "config_sentence_transformers.json"),
         ("truncation_side", "left", "tokenizer_config.json"),
         ("use_residual", True, "2_Dense/config.json"),
-        ("config_kwargs", {"num_hidden_layers": 1}, "sentence_bert_config.json"),
-        ("tokenizer_args", {"model_max_length": 9}, "sentence_bert_config.json"),
-        ("processing_kwargs", {"text": {"max_length": 6}}, "sentence_bert_config.json"),
-        ("query_expansion", {"length": 12}, "sentence_bert_config.json"),
     ):
         export(tmp_path / "own", wordpiece, tmp_path / name, Reading(20, 20))
         path = tmp_path / name / file
         path.write_text(json.dumps(json.loads(path.read_text()) | {name: value}))
-        with pytest.raises(
-            DataError, match=f"{file}: {name} is '?{re.escape(str(value))}'?, which changes the vectors; only "
-        ):
+        with pytest.raises(DataError, match=f"{file}: {name} is '?{value}'?, which changes the vectors; only "):
             pretrieve.load(tmp_path / name)
+    export(tmp_path / "own", wordpiece, tmp_path / "beside", Reading(20, 20))
+    path = tmp_path / "beside/sentence_bert_config.json"
+    before = json.loads(path.read_text())
+    for name, value in (
+        ("config_kwargs", {"num_hidden_layers": 1}),
+        ("tokenizer_args", {"model_max_length": 9, "use_fast": True}),
+        ("processing_kwargs", {"text": {"max_length": 6}}),
+        ("query_expansion", {"length": 12}),
+    ):
+        path.write_text(json.dumps(before | {name: value}))
+        with pytest.raises(DataError, match=f"sentence_bert_config.json: {name} may change the vectors"):
+            pretrieve.load(tmp_path / "beside")
+    path.write_text(json.dumps(before | {"tokenizer_args": {"use_fast": True}, "config_args": {}}))
+    pretrieve.load(tmp_path / "beside")
     export(tmp_path / "own", wordpiece, tmp_path / "small", Reading(20, 20))
     path = tmp_path / "small/sentence_bert_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"do_lower_case": True}))

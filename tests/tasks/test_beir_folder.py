@@ -301,7 +301,7 @@ def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
 
 
 def test_questions_without_a_relevant_document_are_not_drawn_to_test(folder: Path) -> None:
-    """They were: of ten questions among forty of such, none tested, and the run ended at its task."""
+    """They were: ten of fifty questions had a relevant document, none of these was drawn, and the run ended at its task."""
     (folder / "qrels/test.tsv").unlink()
     (folder / "queries.jsonl").write_text("".join(f'{{"_id": "t{n}", "text": "what?"}}\n' for n in range(50)))
     (folder / "qrels/train.tsv").write_text("".join(f"t{n}\td0\t{int(n < 10)}\n" for n in range(50)))

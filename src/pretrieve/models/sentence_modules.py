@@ -41,8 +41,10 @@ _NOT_READ = (
     "processing_kwargs",
     "query_expansion",
 )
+#: Settings among them that change nothing.
+_HARMLESS = {"trust_remote_code", "use_fast"}
 #: Classes of tokenizers that take ``tokenizer.json`` as it is; others make the tokens around a text themselves.
-_AS_IT_IS = ("PreTrainedTokenizerFast", "TokenizersBackend")
+_AS_IT_IS = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,15 @@ def _check_lower_case(files: CheckpointFiles) -> None:
 
 
 def _check_ends(files: CheckpointFiles, config: BodyConfig) -> None:
-    """Raise DataError where a ``tokenizer.json`` that is taken as it is puts other tokens around a text than we do."""
-    if read_object(files.path / "tokenizer_config.json").get("tokenizer_class") in _AS_IT_IS and files.vocabulary:
+    """Raise DataError where other tokens are put around a text than ours: by a ``tokenizer.json`` that is taken as it is, or by
+    the tokenizer of another kind of body."""
+    settings = files.path / "tokenizer_config.json"
+    named = read_object(settings).get("tokenizer_class")
+    if config.kind == "t5" and str(named).startswith("Bert"):
+        raise DataError(
+            f"{settings}: tokenizer_class is {named}, and the body is T5; only T5's tokens around a text are supported."
+        )
+    if named in _AS_IT_IS and files.vocabulary:
         words = given_tokenizer(files.vocabulary)
         special = special_ids(words)
         ends = [special.sep] if config.kind == "t5" or special.cls == NO_TOKEN else [special.cls, special.sep]
@@ -201,7 +210,9 @@ def _reading(folder: Path, files: CheckpointFiles, config: BodyConfig) -> Readin
     _refuse_other_than(None, folder / SETTINGS, "truncate_dim")
     _refuse_other_than("right", body / "tokenizer_config.json", "truncation_side")
     for name in _NOT_READ:
-        _refuse_other_than({}, beside_body(body), name)
+        found = read_object(beside_body(body)).get(name)
+        if found and not (isinstance(found, dict) and _HARMLESS.issuperset(found)):
+            raise DataError(f"{beside_body(body)}: {name} may change the vectors, and is not supported.")
     _check_lower_case(files)
     _check_ends(files, config)
     said = read_said(folder, body)

@@ -148,14 +148,16 @@ class _Unpacked(io.RawIOBase):
 def open_raw(path: Path | str) -> BinaryIO:
     """Open a plain, gzip or bzip2 file (also of several streams) for reading its unpacked bytes.
 
-    Raises DataError when there is no such file, it is a pipe or packed in another way; and, from any later read, when the packed
-    file is truncated or damaged: with the bytes read so far.
+    Raises DataError when there is no such file, it cannot be read twice (a pipe), or it is packed in another way; and, from any
+    later read, when the packed file is truncated or damaged: with the bytes read so far.
     """
     path = Path(path)
     try:
         with open(path, "rb") as stream:
             if not stream.seekable():  # it is opened once more below, and what was read would be lost
-                raise DataError(f"{path}: a pipe; expected a file: write one first.")
+                raise DataError(
+                    f"{path}: is no file that can be read twice, such as a pipe; expected one: write it first."
+                )
             begin = stream.read(6)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}; expected a file.") from None

@@ -135,7 +135,8 @@ def load(
     for name, length in lengths.items():
         if dual.config.kind == "transformer" and length > dual.config.max_positions:
             raise ConfigError(
-                f"{name}={length}, but the body of {directory} has {dual.config.max_positions} positions."
+                f"{name}={length}, but the body of {directory} has {dual.config.max_positions} positions; expected at "
+                "most as many."
             )
     reading = replace(reading, **lengths)
     dual.to(device).eval()

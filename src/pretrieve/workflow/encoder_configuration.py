@@ -94,7 +94,7 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
     except ConfigError as error:
         raise error if str(error).startswith("config: ") else ConfigError(f"{where}: {error}") from None
     # A start from outside has a shape of its own.
-    if contrastive and made.head == "none" and made.dim != made.body["hidden"] and start is None:
+    if contrastive and start is None and made.head == "none" and made.dim != made.body["hidden"]:
         raise ConfigError(
             f"{where}.dim: {encoder['dim']} is {made.dim}, but with head none a vector is the body's {made.body['hidden']} "
             "numbers; expected as many, or another head"

@@ -13,10 +13,12 @@ from pretrieve.finetuning.recipes import RECIPES, RETRIEVAL_KINDS, VARIANTS, res
 from pretrieve.finetuning.trainers import trainer_of
 from pretrieve.workflow.job_options import chain_of, recipe_kind
 
-#: What a retriever that another recipe starts from is compared in, by its representation.
+#: What a retriever that another recipe starts from is compared in, by its parts (None: a dense one).
 _SHAPE = {
-    "dense": ("head", "pooling", "dim"),
-    "joint": ("parts", "cls_dim", "top", "activation", "sep", "zeroed"),
+    None: ("head", "pooling", "dim"),
+    "cls": ("parts", "cls_dim", "zeroed"),
+    "ot": ("parts", "top", "activation", "sep", "lexical_head", "zeroed"),
+    "both": ("parts", "cls_dim", "top", "activation", "sep", "lexical_head", "zeroed"),
 }
 _ONE_TOWER = {"sharing": "sde", "representation": "dense"}
 #: Trainer, or kind of a recipe for examples → options that it does not look at, or has one value of.
@@ -30,6 +32,8 @@ _FIXED: dict[str, dict[str, Any]] = {
     "regression": _ONE_TOWER,
     "triplet": _ONE_TOWER,
 }
+#: Those of them that a job ends with an error for.
+_REFUSED = {"few_epochs", "sharing", "representation", "pooling", "similarity"}
 
 
 def check_recipes(config: Mapping[str, Any]) -> None:
@@ -86,7 +90,8 @@ def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, A
 
 
 def _check_fixed(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
-    """Options that the recipe's training would ignore, or end with. What ``all`` of a scale says is for the other recipes."""
+    """Options that the recipe's training would end with, or ignore: unless ``all`` of a scale says them, for other recipes."""
+    of_scale = f"scales.{config['scale']}.finetuning"
     trainer = trainer_of(options) if options["kind"] in RETRIEVAL_KINDS else options["kind"]
     fixed = {f"training of kind {trainer}": _FIXED.get(trainer, {})}
     if options.get("representation") == "joint" and "parts" in options:
@@ -95,9 +100,11 @@ def _check_fixed(config: Mapping[str, Any], recipe: str, variant: str | None, op
         fixed[f"recipe {recipe!r}, which has no parts"] = {"representation": "dense"}
     for what, values in fixed.items():
         for key, only in values.items():
-            where = _origin(config, recipe, variant, key)
-            if options[key] != only and (key == "few_epochs" or ".all." not in where):
-                raise ConfigError(f"config: {where}: {options[key]!r} does not go with {what}; expected {only!r}")
+            where, base = _origin(config, recipe, variant, key), config["recipes"][recipe].get("recipe", recipe)
+            of_all = where == f"{of_scale}.all.{key}"
+            if options[key] != only and (key in _REFUSED or not of_all):
+                expected = f"set {of_scale}.{base}.{key}: {only}" if of_all else f"expected {only!r}"
+                raise ConfigError(f"config: {where}: {options[key]!r} does not go with {what}; {expected}")
 
 
 def _check_schedule(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
@@ -115,10 +122,12 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None, as
     if start == "encoder":
         return
     has, dims = _resolved(config, start, variant), config["scales"][config["scale"]]["dims"]
-    for key in ("sharing", "representation", "similarity", *_SHAPE.get(asked.get("representation", ""), ())):
+    parts = asked.get("parts") if asked.get("representation") == "joint" else None
+    for key in ("sharing", "representation", "similarity", *_SHAPE[parts]):
         mine, theirs = (dims.get(one[key], one[key]) if key == "dim" else one.get(key) for one in (asked, has))
-        # How many numbers the body's states have is known of each encoder alone.
-        if mine != theirs and not (key == "dim" and "hidden" in (mine, theirs)):
+        # Known of each encoder alone: how many numbers the body's states have, and which head it was pre-trained with.
+        unknown = {"dim": "hidden", "lexical_head": ""}.get(key)
+        if mine != theirs and (unknown is None or unknown not in (mine, theirs)):
             where = f" (data sets of variant {variant})" if variant else ""
             raise ConfigError(
                 f"config: recipes.{recipe}.options.{key}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a retriever "
@@ -154,15 +163,18 @@ def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None, op
     """Negatives have a place in the groups, and each comes once. Their lists have ``mining_depth`` documents, and no recipe may
     ask for more."""
     sources, places = options.get("negatives", []), options.get("group", 1) - 1
+    if not options["steps"]:
+        return
     given = f"recipes.{recipe}.options.negatives"
     if sources and not places and _origin(config, recipe, variant, "negatives") == given:
         raise ConfigError(
             f"config: {given}: {sources}, but group is 1, a place for the relevant document alone; set group: 2 or more"
         )
     if "pool" in options and options["pool"] * max(1, len(sources) if options["sources"] == "union" else 1) < places:
+        of = "of each list" if sources else "at random, as negatives is []"
         raise ConfigError(
-            f"config: {_origin(config, recipe, variant, 'pool')}: {options['pool']} documents of each list, but a group has "
-            f"{places} negatives, so one would come twice; expected a larger pool, or a smaller group"
+            f"config: {_origin(config, recipe, variant, 'pool')}: {options['pool']} for a query, {of}, but a group has {places} "
+            "negatives, so one would come twice; expected a larger pool, or a smaller group"
         )
     if not sources or not places:
         return

@@ -80,7 +80,7 @@ def read_beir(
     files: ``corpus``, ``queries``, and at least one of the judgements ``train``, ``dev``, ``test``. name: a BEIR set, such as
     ``scifact`` or ``cqadupstack/android``, whose counts must come out; '' for any data. below_zero: ``error``, or ``leave-out``
     where a relevance below zero means "not judged". test_share: share of the train queries with a relevant document that
-    test instead, drawn by their ids; for data without test and dev queries.
+    become test queries, drawn by their ids; for data without test and dev queries.
 
     Raises ConfigError when there are no judgements, or a share beside test or dev queries, and DataError when a file is damaged
     or not in the layout.
