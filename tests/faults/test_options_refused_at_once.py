@@ -33,6 +33,7 @@ from pretrieve.models.hf_format import read_encoder, save_encoder
 from pretrieve.models.published import read_start
 from pretrieve.workflow import my_corpus
 from pretrieve.workflow.config_checks import check_file, check_size
+from pretrieve.workflow.plan import Plan
 
 LINES = 9
 BOMBS = {
@@ -208,7 +209,8 @@ def test_options_that_do_not_go_together_on_ones_own_corpus(of: str) -> None:
 
 def test_what_the_recipe_itself_says_goes_with_the_options_on_ones_own_corpus() -> None:
     config = project_config() | {"my_corpus": "no such folder"}
-    config["recipes"] = config["recipes"] | {"mine": {"recipe": "reqa", "options": {"group": 4, "negatives": ["bm25"]}}}
+    given = {"group": 4, "pool": 3, "negatives": ["bm25"]}
+    config["recipes"] = config["recipes"] | {"mine": {"recipe": "reqa", "options": given}}
     config["my_corpus_options"] = config["my_corpus_options"] | {"recipe": "mine", "finetuning": {"in_batch": False}}
     with pytest.raises((ConfigError, DataError), match="no such folder"):  # what comes after the options
         my_corpus.with_my_corpus(config)
@@ -228,8 +230,16 @@ def test_hits_that_are_not_there_on_ones_own_corpus(wrong: dict[str, int], words
         my_corpus.with_my_corpus(config)
 
 
-@pytest.mark.parametrize("wrong", [{"start": "nope"}, {"negatives": ["mined:nope"]}], ids=str)
-@pytest.mark.parametrize("of", ["finetuning", "reranker"])
+# Negatives of the reranker have no effect, which tests/test_my_corpus_config.py looks at.
+@pytest.mark.parametrize(
+    ("of", "wrong"),
+    [
+        ("finetuning", {"start": "nope"}),
+        ("finetuning", {"negatives": ["mined:nope"]}),
+        ("reranker", {"start": "nope"}),
+    ],
+    ids=str,
+)
 def test_recipes_that_there_are_not(tmp_path: Path, wrong: dict[str, Any], of: str) -> None:
     (tmp_path / "corpus.jsonl").write_text("".join(f'{{"_id": "{n}", "text": "One {n}. Two."}}\n' for n in range(30)))
     (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "One"}\n')
@@ -239,7 +249,7 @@ def test_recipes_that_there_are_not(tmp_path: Path, wrong: dict[str, Any], of: s
     config["my_corpus_options"] = copy.deepcopy(config["my_corpus_options"])
     config["my_corpus_options"][of] |= wrong
     with pytest.raises(ConfigError, match="'nope'.*allowed: "):
-        checked(my_corpus.with_my_corpus(config))
+        Plan.load(my_corpus.with_my_corpus(config), ROOT / "references", ROOT / "resources/sources.tsv")
 
 
 def test_lengths_of_a_run_on_ones_own_corpus(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def options_of_size(options: Mapping[str, Any], size: str, watched: Collection[s
     steps embeds the corpus again; and its ``epochs`` are the list ``few_epochs``, if there is one, for all but ``full``
     and a recipe of no steps."""
     unseen = options.get("curve") and size not in watched
-    searched = size != "full" and options["steps"] and options.get("few_epochs")
+    searched = options.get("few_epochs") if size != "full" and options.get("steps") else None
     return {**options, **({"curve": 0} if unseen else {}), **({"epochs": searched} if searched else {})}
 
 
