@@ -209,10 +209,9 @@ def _reading(folder: Path, files: CheckpointFiles, config: BodyConfig) -> Readin
     body = files.path
     _refuse_other_than(None, folder / SETTINGS, "truncate_dim")
     _refuse_other_than("right", body / "tokenizer_config.json", "truncation_side")
-    for name in _NOT_READ:
-        found = read_object(beside_body(body)).get(name)
-        if found and not (isinstance(found, dict) and _HARMLESS.issuperset(found)):
-            raise DataError(f"{beside_body(body)}: {name} may change the vectors, and is not supported.")
+    for name, found in read_object(beside := beside_body(body)).items():
+        if name in _NOT_READ and found and not (isinstance(found, dict) and _HARMLESS.issuperset(found)):
+            raise DataError(f"{beside}: {name} may change the vectors, and is not supported.")
     _check_lower_case(files)
     _check_ends(files, config)
     said = read_said(folder, body)

@@ -16,6 +16,7 @@ OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
 
 
 def refuse_objective(key: str, value: object) -> ConfigError:
+    """What to say of an objective that there is not, with those that there are."""
     words, known = value if isinstance(value, list) else [value], [*OBJECTIVES, *PAIR_TASKS]
     hint = nearest(next((word for word in words if word not in known), ""), known)
     allowed = f"{', '.join(OBJECTIVES)}, or a list of {', '.join(PAIR_TASKS)}"
@@ -102,7 +103,7 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
 
 
 def _check_together(where: str, options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for options that do not go together; the job would find it after hours of other training."""
+    """Raise ConfigError for options that do not go together. The objectives check it too, but their job comes after others."""
     if (shares := options.get("mask", 0) + options.get("random", 0)) > 1:
         raise ConfigError(
             f"{where}: mask {options['mask']} and random {options['random']} are {shares:g} of the masked words; expected at "

@@ -21,18 +21,25 @@ _SHAPE = {
     "both": ("parts", "cls_dim", "top", "activation", "sep", "lexical_head", "zeroed"),
 }
 _ONE_TOWER = {"sharing": "sde", "representation": "dense"}
-#: Trainer, or kind of a recipe for examples → options that it does not look at, or has one value of.
+#: Trainer, or kind of a recipe for examples → options that it ignores, or admits one value of.
 _FIXED: dict[str, dict[str, Any]] = {
     "distillation": {"refresh": 0, "windows": 1, "curve": 0},
     "cross-encoder": {
-        **{"start": "encoder", "loss": "softmax", "direction": "one", "in_batch": False},
-        **{"refresh": 0, "windows": 1, "curve": 0, "snapshots": 0, "few_epochs": []},
+        "start": "encoder",
+        "loss": "softmax",
+        "direction": "one",
+        "in_batch": False,
+        "refresh": 0,
+        "windows": 1,
+        "curve": 0,
+        "snapshots": 0,
+        "few_epochs": [],
     },
     "classification": {"start": "encoder"},
     "regression": _ONE_TOWER,
     "triplet": _ONE_TOWER,
 }
-#: Those of them that a job ends with an error for.
+#: Options with another value of which a job would end with an error; the others are ignored.
 _REFUSED = {"few_epochs", "sharing", "representation", "pooling", "similarity"}
 
 
@@ -78,7 +85,7 @@ def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> di
 
 
 def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, Any]) -> None:
-    """What a recipe starts from, takes negatives of or is taught by has to be a model for that."""
+    """A recipe's start has to be of its own kind, its teacher a cross-encoder, and what mines its negatives a retriever."""
     mined = [source.removeprefix("mined:") for source in options.get("negatives", []) if source.startswith("mined:")]
     others = [("start", options.get("start"), options["kind"]), ("teacher", options.get("teacher"), "cross-encoder")]
     for key, other, kind in [*others, *(("negatives", name, "ranking") for name in mined)]:
@@ -90,7 +97,8 @@ def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, A
 
 
 def _check_fixed(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
-    """Options that the recipe's training would end with, or ignore: unless ``all`` of a scale says them, for other recipes."""
+    """Refuse options that the recipe's training would ignore or end with an error. What ``all`` of a scale sets may be ignored,
+    as it is for other recipes too."""
     of_scale = f"scales.{config['scale']}.finetuning"
     trainer = trainer_of(options) if options["kind"] in RETRIEVAL_KINDS else options["kind"]
     fixed = {f"training of kind {trainer}": _FIXED.get(trainer, {})}
@@ -112,7 +120,7 @@ def _check_schedule(config: Mapping[str, Any], recipe: str, variant: str | None,
     if 0 < end < steps:
         raise ConfigError(
             f"config: {_origin(config, recipe, variant, 'schedule_steps')}: {end}, but steps is "
-            f"{'without a limit' if steps == NO_LIMIT else steps}; expected steps of at most as many, or schedule_steps: 0"
+            f"{'without a limit' if steps == NO_LIMIT else steps}; expected fewer steps, or schedule_steps: 0"
         )
 
 
