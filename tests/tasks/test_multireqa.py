@@ -96,6 +96,18 @@ def test_the_task(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert answers == {"q1": ["dig"], "q2": ["Africa", "Ants", "ants in Africa."], "q5": ["Ants"]}
 
 
+def test_hotpotqa_numbers_paragraphs_and_their_sentences(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    """As in data/dev/HotpotQA/candidates.json.gz: ``HotpotQA_0002f10cb91d4120accae4784ca7f8c8/_0_1``."""
+    task = build(tmp_path / "plain", tokenizer, write(tmp_path))
+    candidates = tmp_path / "candidates.json.gz"
+    lines = gzip.decompress(candidates.read_bytes()).replace(b"SQuAD_", b"HotpotQA_").replace(b"/_", b"/_1_")
+    candidates.write_bytes(gzip.compress(lines))
+    found = build(tmp_path, tokenizer, (candidates, tmp_path / "texts.jsonl"))
+    assert [row["doc_id"] for row in found.corpus.to_pylist()] == [f"HotpotQA_q1/q2/q3/q4/q5/_1_{n}" for n in range(3)]
+    assert found.corpus["sentence"] == task.corpus["sentence"]
+    assert {query: len(docs) for query, docs in found.relevant().items()} == {"q1": 1, "q2": 2, "q5": 1}
+
+
 def test_sentences_alone(tmp_path: Path, tokenizer: Tokenizer) -> None:
     """Paper ``dual_encoders`` §4: "the answer candidates are individual sentences". Judgements are those of the pairs."""
     files = write(tmp_path)

@@ -4,8 +4,9 @@ MultiReQA (Guo et al. 2021) redistributes no texts. A task needs two files of on
 
 ``candidates.json.gz``, https://github.com/google-research-datasets/MultiReQA
     JSON lines ``{"candidate_id": "SQuAD_<qid>/<qid>/…/_<n>", "response_start", "response_end"}``: sentence n of the
-    context of these questions, as characters of that context, the end exclusive. The lines of a context are sorted as
-    strings (``_1``, ``_10``, ``_2``). Sentences may be missing: half of the contexts of Natural Questions lack some.
+    context of these questions, as characters of that context, the end exclusive. HotpotQA numbers paragraphs and their
+    sentences, ``_0_1``. The lines of a context are sorted as strings (``_1``, ``_10``, ``_2``). Sentences may be missing: half
+    of the contexts of Natural Questions lack some.
 ``{SQuAD,NaturalQuestions,…}.jsonl.gz``, https://github.com/mrqa/MRQA-Shared-Task-2019
     a header, then one context a line with ``qas``: ``qid``, ``question``, ``detected_answers`` with ``char_spans``, whose
     end is **inclusive**, unlike that of the candidates.
@@ -14,11 +15,13 @@ A candidate is the pair (sentence, context), or with ``context: false`` its sent
 answer candidates are individual sentences". Relevant are the candidates in which a detected answer begins; a question that is
 blank, or none of whose answers begins in a candidate, is omitted and counted. An encoder of pairs reads the whole context.
 
-Counts of candidates in the README there agree with the dev files; ``train/SQuAD`` has 95,659, the README says 87,133.
+Counts of candidates in the README there agree with the dev files; ``train/SQuAD`` has 95,659, the README says 87,133, and
+``test/TextbookQA`` 71,147, the README says 3,701.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,14 +34,15 @@ from pretrieve.tasks.task import Candidate, Judgement, Passage, TaskContents, wr
 
 #: Kind of the warning for a question without words: all of them would be one query, with the answers of each.
 BLANK = "blank question left out"
+#: A candidate's id, the group has its questions; a longer number is none that a context could have.
+_ID = re.compile(r"[^_]*_(.+)/(?:_[0-9]{1,9})+")
 
 
 class SentenceCandidate(NamedTuple):
-    """Sentence ``number`` of the context of ``questions``: its characters ``start`` to ``end`` (exclusive)."""
+    """A sentence of the context of ``questions``: its characters ``start`` to ``end`` (exclusive)."""
 
     id: str
     questions: list[str]
-    number: int
     start: int
     end: int
 
@@ -56,16 +60,14 @@ def read_candidates(path: Path | str) -> Iterator[SentenceCandidate]:
     """The candidates of a file, in file order. Raises DataError for an invalid id or offsets."""
     for line, record in read_json_lines(path, ["candidate_id", "response_start", "response_end"]):
         name, start, end = record["candidate_id"], record["response_start"], record["response_end"]
-        questions, _, number = str(name).rpartition("/_")
-        questions = questions.partition("_")[2]
-        # A longer number is none that a context could have, and more than Python reads.
-        if not questions or not number.isdecimal() or len(number) > 9:
+        found = _ID.fullmatch(str(name))
+        if found is None:
             raise DataError(f"{path}: line {line}: candidate_id {name!r}; expected DATASET_QID/QID/…/_NUMBER.")
         if not (isinstance(start, int) and isinstance(end, int) and 0 <= start < end):
             raise DataError(
                 f"{path}: line {line}: candidate '{name}' is characters {start!r} to {end!r}; expected a start below the end."
             )
-        yield SentenceCandidate(name, questions.split("/"), int(number), start, end)
+        yield SentenceCandidate(name, found[1].split("/"), start, end)
 
 
 def read_mrqa(path: Path | str) -> Iterator[tuple[int, str, list[MrqaQuestion]]]:
