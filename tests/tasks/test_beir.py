@@ -7,6 +7,7 @@ read as relevance 1; BM25 leaves titles out.
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
 import os
@@ -91,6 +92,22 @@ def test_records_as_they_stand_in_the_files(layout: Path) -> None:
         "blank line": 1,
         "judgements without the header line": 1,
     }
+
+
+def test_ids_with_quotes_are_quoted_as_beir_writes_them(layout: Path) -> None:
+    """beir/util.py writes with ``csv.writer(…, quoting=csv.QUOTE_MINIMAL)``, and its loader reads with ``csv.reader``."""
+    names = ['"Heroes"_(album)', 'the_"7"']
+    (layout / "corpus.jsonl.gz").unlink()
+    documents = [*DOCUMENTS, *({"_id": name, "text": "x"} for name in names)]
+    (layout / "corpus.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents))
+    with open(layout / "qrels/train.tsv", "w", newline="") as stream:
+        writer = csv.writer(stream, delimiter="\t", quoting=csv.QUOTE_MINIMAL)
+        writer.writerows([("query-id", "corpus-id", "score"), *(("q1", name, 1) for name in names)])
+    assert b'"""Heroes""_(album)"' in (layout / "qrels/train.tsv").read_bytes()
+    assert [row[:3] for row in rows(build(layout), "qrels") if row[3] == "train"] == [("q1", name, 1) for name in names]
+    (layout / "qrels/train.tsv").write_text(HEADER + 'q1\t"Heroes"_(album)\t1\n')
+    with pytest.raises(DataError, match=r"train.tsv: line 2: the quotes in this record do not match"):
+        build(layout)
 
 
 def test_below_zero_is_an_error_unless_it_means_not_judged(layout: Path) -> None:

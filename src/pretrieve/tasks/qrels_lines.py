@@ -8,8 +8,9 @@ trec    topic, iteration, document,   TREC (https://trec.nist.gov/data/qrels_eng
         grade                         header; the iteration is ``0`` or ``Q0`` and means nothing
 ======  ============================  ============================================================================
 
-Some copies of BEIR sets lack the header line. BEIR's own loader would then skip the first judgement; here it is read,
-and counted as a warning.
+BEIR writes and reads its files with Python's ``csv`` (beir/util.py, data_loader.py): an id with a quote, such as a title of
+FEVER's Wikipedia, is quoted, and its quotes are written twice. Some copies of BEIR sets lack the header line. BEIR's own loader
+would then skip the first judgement; here it is read, and counted as a warning.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ def read_qrels(path: Path, layout: str, warnings: Warnings | None = None, label:
     trec = layout == "trec"
     columns = TREC_COLUMNS if trec else BEIR_COLUMNS
     found = header = False
-    for number, fields in read_columns(path, columns, Form(None if trec else "\t"), label, warnings):
+    form = Form(None) if trec else Form(quoted=True)
+    for number, fields in read_columns(path, columns, form, label, warnings):
         query_id, doc_id, grade = (fields[0], fields[2], fields[3]) if trec else fields
         if number == 1 and not trec:
             if header := tuple(fields) == BEIR_COLUMNS:
