@@ -203,6 +203,15 @@ def test_what_is_below_zero_in_trec_covid_is_left_out(folder: Path, tmp_path: Pa
     assert read_beir_test(copy).qrels == read_beir_test(folder).qrels
 
 
+def test_what_the_corpus_of_arguana_lacks_is_never_found(folder: Path, tmp_path: Path) -> None:
+    """As in BEIR's own scores, and mteb's; of all other folders it is an error."""
+    copy = shutil.copytree(folder, tmp_path / "arguana")
+    with open(copy / "qrels/test.tsv", "a") as stream:
+        stream.write("q1\tcon03b\t1\n")
+    expected = read_beir_test(folder).qrels
+    assert read_beir_test(copy).qrels == expected | {"q1": expected["q1"] | {"con03b": 1}}
+
+
 def test_every_subset_of_a_task_has_its_row() -> None:
     """Of a task in several languages the first is not the task."""
 

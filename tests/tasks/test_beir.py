@@ -20,6 +20,7 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.beir import SETS, beir_files
+from pretrieve.benchmarks.official.beir_sets import BeirSet
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
@@ -190,6 +191,29 @@ def test_files_that_are_not_there(tmp_path: Path, layout: Path) -> None:
         build_collection("beir", {"querys": files["queries"]}, tmp_path / "c")
     with pytest.raises(ConfigError, match="reader 'bier' is unknown; .*did you mean 'beir'"):
         build_collection("bier", {}, tmp_path / "c")
+
+
+def test_judgements_of_documents_that_the_published_corpus_lacks(
+    layout: Path, tmp_path: Path, tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ArguAna's: beir-cellar/beir#101."""
+    assert SETS["arguana"].lacking == 5
+    monkeypatch.setitem(SETS, "arguana", BeirSet(4, {"test": 2}, {"test": 3}, lacking=1))
+    (layout / "qrels/train.tsv").unlink()
+    (layout / "qrels/test.tsv").write_text(HEADER + "q2\t3\t2\nq2\t2\t0\nq3\tcon03b\t1\n")
+    with pytest.raises(DataError, match=r"test.tsv: line 4: qrels name document 'con03b', which is not among the 4"):
+        build(layout)
+    found = build(layout, name="arguana")
+    assert [row[:3] for row in rows(found, "qrels")] == [("q2", "3", 2), ("q2", "2", 0)]
+    assert found.stats["warnings"]["row of qrels whose document is not in the corpus, left out"] == {
+        "count": 1,
+        "first": "q3 con03b 1 test",
+    }
+    stats = build_collection_task(found.directory, Target(tokenizer, tmp_path / "t", {"full": "all"}, 1))
+    assert stats["collection"]["left_out"] == {"test queries without a relevant document": 1}
+    monkeypatch.setitem(SETS, "arguana", BeirSet(4, {"test": 2}, {"test": 3}))
+    with pytest.raises(DataError, match="qrels name document 'con03b', which is not among the 4"):
+        build(layout, name="arguana")
 
 
 def test_options_are_checked_and_counts_asserted(layout: Path) -> None:

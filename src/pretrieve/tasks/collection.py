@@ -39,7 +39,8 @@ class CollectionWriter:
 
     A reader says in ``variant`` what was done to the texts ('' for nothing), and in ``expected`` what must be read, before
     anything is omitted: ``documents``, ``queries``, ``judgements``, ``answers``, ``negatives``, and of one split
-    ``queries.test``, ``judgements.train``, …. ``warnings`` counts what was omitted; it ends up in ``stats.json``.
+    ``queries.test``, ``judgements.train``, …. ``lacking`` judgements and negatives may be of unknown documents: they are omitted.
+    ``warnings`` counts what was omitted; it ends up in ``stats.json``.
 
     Raises DataError for an id that appears twice, a judgement, answer or negative of an unknown id, a query without text, a
     relevance below zero, two judgements of one pair that differ, documents none of which has a text or a title, or counts
@@ -51,6 +52,7 @@ class CollectionWriter:
         self.directory = Path(directory)
         self.reader, self.variant, self.licence = reader, "", licence
         self.expected: dict[str, int] = {}
+        self.lacking = 0
         self.warnings = Warnings()
         self.counts: Counter[str] = Counter()
         # Beside its place, so that moving the files needs no copying.
@@ -63,6 +65,7 @@ class CollectionWriter:
         self._bytes = 0
         self._ids = {kind: CollectionIds(kind) for kind in ("document", "query")}
         self._empty: set[int] = set()
+        self._unknown: set[int] = set()
         self._pairs: dict[int, int] = {}
         self._given: Path | str = ""
         self._path, self._line = "", 0
@@ -232,8 +235,8 @@ class CollectionWriter:
     def _finish(self) -> None:
         self._flush_all()
         for kind, ids in self._ids.items():
-            ids.check(partial(self._id_of, kind))
-        self._leave_out_empty()
+            self._unknown |= ids.check(partial(self._id_of, kind), self.lacking if kind == "document" else 0)
+        self._leave_out_rows()
         if self.counts["documents"] and not self._tables["collection"].rows:
             raise DataError(
                 f"{self.directory}: reader {self.reader} read {self.counts['documents']:,} documents, none of which has a "
@@ -252,10 +255,10 @@ class CollectionWriter:
         column = pq.read_table(self._temporary / f"{name}.parquet", columns=[SCHEMAS[name].names[0]])[0]
         return column[row].as_py()
 
-    def _leave_out_empty(self) -> None:
-        """Write judgements and negatives once more without those of documents that were omitted."""
-        empty = np.array(sorted(self._empty), dtype=np.int64)
-        for name in ("qrels", "negatives") if self._empty else ():
+    def _leave_out_rows(self) -> None:
+        """Write judgements and negatives once more without those of documents that were omitted, or are not there."""
+        left_out = np.array(sorted(self._empty | self._unknown), dtype=np.int64)
+        for name in ("qrels", "negatives") if len(left_out) else ():
             old = self._tables[name]
             old.close()
             if not old.rows:
@@ -263,10 +266,12 @@ class CollectionWriter:
             os.replace(old.path, part := old.path.with_suffix(".part"))
             self._tables[name] = Table(self._temporary, name)
             for batch in pq.ParquetFile(part).iter_batches(batch_size=BLOCK_ROWS, use_threads=False):
-                gone = np.isin(hash_ids(batch.column(1)), empty)
+                hashes = hash_ids(batch.column(1))
+                gone = np.isin(hashes, left_out)
                 for row in np.flatnonzero(gone):
                     example = " ".join(str(column[int(row)].as_py()) for column in batch.columns)
-                    self.warnings.add(f"row of {name} whose document has no text, left out", example)
+                    why = "is not in the corpus" if int(hashes[row]) in self._unknown else "has no text"
+                    self.warnings.add(f"row of {name} whose document {why}, left out", example)
                 self._tables[name].write([column.filter(pa.array(~gone)) for column in batch.columns])
             part.unlink()
 

@@ -127,13 +127,14 @@ class CollectionIds:
                 )
             self._pending.append((int(hashes[row]), name, f"{place}{table}"))
 
-    def check(self, id_of: Callable[[int], str]) -> None:
+    def check(self, id_of: Callable[[int], str], lacking: int = 0) -> set[int]:
         """Check all of it once everything is read; ``id_of`` gives the id of a row for a message, '' where it is not known.
+        Returns the hashes of ids that were referred to and never came.
 
-        Raises DataError for an id that appears twice, or a reference to an id that never came.
+        Raises DataError for an id that appears twice, or more than ``lacking`` references to ids that never came.
         """
         self._check_unique(id_of)
-        self._check_known()
+        return self._check_known(lacking)
 
     def _check_unique(self, id_of: Callable[[int], str]) -> None:
         count, first = self._ids.repeated()
@@ -151,10 +152,10 @@ class CollectionIds:
         place = f"line {line}" if line else f"{self.kind} {row + 1}"
         return f"{path}: {place}" if path else place
 
-    def _check_known(self) -> None:
+    def _check_known(self, lacking: int) -> set[int]:
         known = self._ids.contains(np.array([entry[0] for entry in self._pending], dtype=np.int64))
         unknown = [entry for entry, there in zip(self._pending, known, strict=True) if not there]
-        if unknown:
+        if len(unknown) > lacking:
             _, name, place = unknown[0]
             more = f" (and {len(unknown) - 1} more such rows)" if len(unknown) > 1 else ""
             raise DataError(
@@ -163,6 +164,7 @@ class CollectionIds:
                 f"{f'among the {len(self._ids):,} that were read' if len(self._ids) else 'there, nor is any other of theirs'}"
                 f"{more}; do these files belong together?"
             )
+        return {entry[0] for entry in unknown}
 
 
 def check_query(where: Callable[[], str], query_id: str, text: str) -> None:

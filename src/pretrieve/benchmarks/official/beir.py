@@ -92,7 +92,7 @@ def read_beir(
         raise ConfigError(f"test_share is {test_share}, beside {', '.join(qrels)}; expected judgements of train alone.")
     if name:
         writer.expected |= SETS[name].expected(qrels)
-        below_zero = SETS[name].below_zero
+        below_zero, writer.lacking = SETS[name].below_zero, SETS[name].lacking
     split_of = splits_of_queries(qrels, "beir", writer.warnings)
     if test_share:
         usable = {judged.query_id for judged in read_qrels(qrels["train"], "beir") if judged.relevance > 0}
@@ -135,7 +135,7 @@ class BeirTest:
 def read_beir_test(folder: Path) -> BeirTest:
     """Read the test split of a folder, or dev where there is no test, without documents that lack a text and a title, and queries
     that lack a text or a relevant document. In a folder that is called as a BEIR set, a relevance below zero means what it does
-    there.
+    there, and what its corpus lacks may be judged: it is never found, as in BEIR's own scores.
 
     Raises DataError when a file is missing, damaged or a link out of the folder, an id appears twice, a judgement is of an
     unknown id or below zero, two of one pair differ, or there is nothing to test with.
@@ -162,7 +162,8 @@ def read_beir_test(folder: Path) -> BeirTest:
             continue
         place = partial(where, str(files[split]), line)
         query_ids.expect(query_id, place)
-        doc_ids.expect(doc_id, place)
+        if not (own and own.lacking):
+            doc_ids.expect(doc_id, place)
         is_new_judgement(place, known, query_id, doc_id, grade)
         if grade > 0 and query_id in texts and doc_id not in empty:
             qrels.setdefault(query_id, {})[doc_id] = grade
