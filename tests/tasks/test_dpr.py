@@ -119,6 +119,20 @@ def test_the_collection(files: dict[str, Path], tmp_path: Path) -> None:
     assert rows(everything, "negatives") == [("train-0", "3"), ("train-0", "2")]
 
 
+def test_training_questions_as_json_lines(files: dict[str, Path], tmp_path: Path) -> None:
+    """``JsonlQADataset`` (dpr/data/biencoder_data.py). Seen to be read as questions without passages: none could train."""
+    build_collection("dpr", files, tmp_path / "array", {"official": False})
+    files["train"].write_text("".join(json.dumps(question) + "\n" for question in TRAIN))
+    build_collection("dpr", files, tmp_path / "lines", {"official": False})
+    for name in ("queries", "qrels", "negatives", "answers"):
+        assert rows(Collection(tmp_path / "lines"), name) == rows(Collection(tmp_path / "array"), name), name
+    with pytest.raises(
+        DataError, match=r"biencoder-nq-train.json: element 1: found .*expected an object with a 'question'"
+    ):
+        files["train"].write_text(json.dumps(TRAIN[0]) + '\n{"question": " "}\n')
+        build_collection("dpr", files, tmp_path / "faulty", {"official": False})
+
+
 def test_the_gold_passage_is_the_first_of_the_task(
     files: dict[str, Path], tmp_path: Path, tokenizer: Tokenizer
 ) -> None:

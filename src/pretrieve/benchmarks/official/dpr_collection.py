@@ -3,7 +3,7 @@
 =========  ======================================================================================================
 passages   ``psgs_w100.tsv``; without it the documents are the passages of the training files: a smaller collection
 train      a training file: judged passages and negatives
-dev, test  the same, or questions with answers (:mod:`pretrieve.benchmarks.official.open_qa`), told apart by their first character
+dev, test  the same, or questions with answers (:mod:`pretrieve.benchmarks.official.open_qa`), told apart by what they begin with
 =========  ======================================================================================================
 
 ``query_id`` is ``{split}-{number in its file}``. Every positive is judged relevant, in file order: the gold one, which DPR
@@ -19,9 +19,9 @@ After unquoting, the official loader also takes all quotes off both ends of the 
 That text is what DPR embeds and searches; ``strip_quotes=False`` keeps the text as the file has it.
 
 **Training files**, ``biencoder-{nq,trivia,squad1,webquestions,curatedtrec}-{train,dev}.json``, are one JSON array, packed 0.2 to
-2 GB (https://github.com/facebookresearch/DPR, "Retriever input data format"), of objects with ``question``, ``answers`` and three
-lists of passages with ``title``, ``text`` and the id in ``psgs_w100.tsv``, called ``passage_id`` (Natural Questions) or
-``psg_id`` (TriviaQA, SQuAD):
+2 GB (https://github.com/facebookresearch/DPR, "Retriever input data format"), or JSON lines (its ``JsonlQADataset``), of objects
+with ``question``, ``answers`` and three lists of passages with ``title``, ``text`` and the id in ``psgs_w100.tsv``, called
+``passage_id`` (Natural Questions) or ``psg_id`` (TriviaQA, SQuAD):
 
 ``positive_ctxs``
     the first is the gold passage, or the best hit of BM25 that contains the answer where there is no gold; the others
@@ -48,7 +48,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
 from pretrieve.corpora.beir_documents import Document
 from pretrieve.raw.json_file import first_character, read_json_array
-from pretrieve.raw.raw_text import Form, Warnings, check_characters, read_columns
+from pretrieve.raw.raw_text import Form, Warnings, check_characters, read_columns, read_json_lines
 from pretrieve.tasks.answers import normalise_question
 
 if TYPE_CHECKING:
@@ -82,10 +82,19 @@ class TrainingQuestion(NamedTuple):
     random: list[Document]
 
 
+def is_training(path: Path | str) -> bool:
+    """Whether a file is a JSON array, or JSON lines the first of which has passages."""
+    first = first_character(path)
+    return first == "[" or (first == "{" and "positive_ctxs" in next(read_json_lines(path, label=None))[1])
+
+
 def read_training(path: Path | str, warnings: Warnings) -> Iterator[tuple[int, TrainingQuestion]]:
     """Number in the file (from 0) and content of each training question that has a positive, streaming. Raises DataError for
-    what is no array, and an element without a question or with invalid passages."""
-    for number, record in read_json_array(path):
+    what is no array and no JSON lines, and an element without a question or with invalid passages."""
+    records = read_json_array(path)
+    if first_character(path) == "{":
+        records = enumerate(record for _, record in read_json_lines(path, warnings=warnings))
+    for number, record in records:
         where = f"{path}: element {number}"
         if (
             not isinstance(record, dict)
@@ -147,7 +156,7 @@ def read_dpr(
     """
     splits = question_files(files)
     writer.variant = "passages of the training files only"
-    training = {split: path for split, path in splits.items() if first_character(path) == "["}
+    training = {split: path for split, path in splits.items() if is_training(path)}
     if "passages" in files:
         writer.variant = "psgs_w100, quotes stripped from both ends of texts" if strip_quotes else "psgs_w100"
         if official:
