@@ -160,6 +160,13 @@ def test_open_questions(tmp_path: Path) -> None:
     assert warnings.counts == {"question without a short answer": 2}
 
 
+def test_entities_of_open_answers_are_resolved(tmp_path: Path) -> None:
+    """orqa/preprocessing/convert_to_nq_open.py takes the text of the answer's HTML."""
+    tokens = ["<P>", "Texas", "A", "&amp;", "M", ".", "</P>"]
+    path = write(tmp_path / "nq.jsonl.gz", [original("<P>Texas <B>A&amp;M</B>.</P>", tokens, (0, 7), (1, 5))])
+    assert [question.answers for _, question in read_questions(path, Warnings())] == [["Texas A&M"]]
+
+
 @pytest.mark.parametrize(
     ("made", "part"),
     [

@@ -18,7 +18,8 @@ tags is the context. In the simplified form tokens are joined by a blank ("strin
 differ a little from the original form, where the white space of the page is kept.
 
 **As open QA** (Lee et al. 2019; google-research/language, ``orqa/preprocessing/convert_to_nq_open.py``): a question with
-every short answer of at most **five tokens** of all annotations; one without such an answer is omitted.
+every short answer of at most **five tokens** of all annotations, tags counted and entities resolved (``A&amp;M`` is A&M, as
+BeautifulSoup reads it there); one without such an answer is omitted.
 """
 
 from __future__ import annotations
@@ -233,5 +234,5 @@ def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] |
     answers: dict[str, None] = {}
     for start, end in map(page.span, spans):
         if start >= 0 and end - start <= OPEN_ANSWER_TOKENS and (text := page.text(start, end)[0]):
-            answers[text] = None
+            answers[html.unescape(text)] = None
     return (_question(record, where), list(answers)) if answers else None
