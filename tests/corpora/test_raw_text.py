@@ -112,6 +112,9 @@ def test_a_flipped_byte_is_told_before_what_it_unpacks_to(tmp_path: Path, stream
 def test_other_packings_and_missing_files(tmp_path: Path) -> None:
     assert "a zip file; expected plain, gzip or bzip2" in message(lambda: open_raw(write(tmp_path, b"PK\x03\x04....")))
     assert "a zstd file" in message(lambda: open_raw(write(tmp_path, b"\x28\xb5\x2f\xfd....")))
+    # Hugging Face's copies; seen to be taken for a test set of GLUE
+    said = message(lambda: open_raw(write(tmp_path, b"PAR1\x15\x04\x15\x14")))
+    assert "a Parquet file; expected plain, gzip or bzip2: take the publisher's own file" in said
     assert "No such file" in message(lambda: open_raw(tmp_path / "missing"))
     assert "cannot be read" in message(lambda: open_raw(tmp_path))
 
