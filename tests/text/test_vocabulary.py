@@ -118,6 +118,16 @@ def test_other_vocabularies_are_refused(tmp_path: Path) -> None:
         given_tokenizer(tmp_path / "none.txt")
     with pytest.raises(DataError, match=r"special tokens \['\[MASK\]'\] are missing"):
         given_tokenizer(vocab_file(tmp_path / "vocab.txt", [*SPECIAL_TOKENS[:4], *WORDS]))
+    (tmp_path / "latin.txt").write_bytes("\n".join([*SPECIAL_TOKENS, "café"]).encode("latin-1"))
+    with pytest.raises(DataError, match=r"latin.txt: line 6, byte 4: 0xe9 is not UTF-8"):
+        given_tokenizer(tmp_path / "latin.txt")
+
+
+def test_line_ends_and_a_byte_order_mark_are_no_part_of_an_entry(tmp_path: Path) -> None:
+    plain = from_vocab_file(vocab_file(tmp_path / "plain.txt", [*SPECIAL_TOKENS, *WORDS]))
+    lines = "\ufeff" + "\r\n".join([*SPECIAL_TOKENS, *WORDS])
+    (tmp_path / "windows.txt").write_text(lines, encoding="utf-8", newline="")
+    assert from_vocab_file(tmp_path / "windows.txt").get_vocab() == plain.get_vocab()
 
 
 # Given vocabularies --------------------------------------------------------------------------------------------------

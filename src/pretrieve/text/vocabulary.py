@@ -28,6 +28,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 
 from pretrieve.base.errors import DataError
 from pretrieve.raw.json_file import read_json
+from pretrieve.raw.raw_text import read_lines
 from pretrieve.text.wordpiece_trainer import wordpiece_entries
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -133,14 +134,12 @@ def from_vocab_file(path: Path) -> Tokenizer:
     control characters, and ``<mask>`` follows the last line of the file, as fairseq appends it: 32,768 lines,
     32,769 entries. A cased vocabulary has to be given as ``tokenizer.json``, which says so.
 
-    Raises DataError when there is no such file, it is not such a vocabulary, or ``tokenizer_config.json`` beside it says that
-    letters are treated in another way.
+    Raises DataError when there is no such file, it is not UTF-8 or no such vocabulary, or ``tokenizer_config.json`` beside it
+    says that letters are treated in another way.
     """
     if not path.is_file():
         raise DataError(f"{path}: no such file.")
-    entries = path.read_text(encoding="utf-8").split("\n")
-    if entries and not entries[-1]:
-        entries.pop()
+    entries = [line.text for line in read_lines(path, label=None)]
     vocabulary = {entry: index for index, entry in enumerate(entries)}
     if len(vocabulary) != len(entries):
         raise DataError(f"{path}: {len(entries) - len(vocabulary)} entries appear twice; a vocabulary lists each once.")
