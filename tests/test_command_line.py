@@ -116,6 +116,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ),
         ("report_time --results r --elapsed -5", "--elapsed is -5; expected the run's wall seconds, above 0"),
         ("bundle --cores 0", "--cores 0: expected a number of MiB above 0, and 1 core or more"),
+        ("bm25 --runs a.trec.gz --outputs ./a.trec.gz", "/a.trec.gz is a run, which would be overwritten; expected"),
         ("bm25 --depth 0", "--depth is 0, --mining-depth 200; expected 1 or more of each"),
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),
         ("bm25 --negatives n.jsonl", "'n.jsonl' does not end in .jsonl.gz; expected NAME.jsonl.gz"),

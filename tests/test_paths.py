@@ -137,3 +137,6 @@ def test_one_each() -> None:
     one_each(runs=[1, 2], out=[3, 4])
     with pytest.raises(ConfigError, match="--runs has 2, --out has 1"):
         one_each(runs=[1, 2], out=[3])
+    one_each(runs=["a", "a"], outputs=["b", "c"])  # one run may be scored by two sizes
+    with pytest.raises(ConfigError, match="--outputs: .*/b stands there twice, and the last would remain"):
+        one_each(runs=["a", "c"], outputs=["b", "x/../b"])

@@ -9,6 +9,8 @@ counts as none; a number is taken for an id.
 
 import json
 import math
+import os
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -212,6 +214,12 @@ def test_record_and_qrels_file(tmp_path, capsys):
         DataError, match=r"run.trec.gz: . of its . documents are not in the corpus, such as 'a'; score it on"
     ):
         metrics_record(tmp_path / "run.trec.gz", qrels, ["q2"], pa.chunked_array([["07"]]), ["mrr"])
+    pipe, end = os.pipe()
+    os.write(end, b"q2 Q0 c 1 1.0 t\n")
+    os.close(end)
+    with pytest.raises(DataError, match=f"/dev/fd/{pipe}: is a pipe, .*; write the run first"):
+        metrics_record(Path(f"/dev/fd/{pipe}"), qrels, ["q2"], 7, ["mrr"])
+    os.close(pipe)
     pq.write_table(pa.table({k: v + v[:1] for k, v in columns.items()}), tmp_path / "qrels.parquet")
     with pytest.raises(DataError, match="row 3: document 'a' is judged twice"):
         read_qrels(tmp_path / "qrels.parquet")

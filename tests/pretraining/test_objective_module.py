@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -82,6 +83,14 @@ def test_what_cannot_be_made(body: BodyConfig, store: TokenStore, tmp_path, voca
         pretrieve.train_wordpiece(["A boat.", None], 40)
     with pytest.raises(ConfigError, match="1 titles for 2 documents"):
         pretrieve.token_store(tmp_path, vocabulary, [[["A boat."]], [["A ship."]]], titles=["Boat"])
+
+
+def test_blank_sentences_are_no_sentences(tmp_path, vocabulary) -> None:
+    plain = pretrieve.token_store(tmp_path / "plain", vocabulary, [[["A boat.", "A ship."]], [["A ship."]]])
+    documents = [[["A boat.", "", "A ship."], [" "]], [["A ship.", "\n"]]]
+    blank = pretrieve.token_store(tmp_path / "blank", vocabulary, documents)
+    for name in ("tokens", "sentence_starts", "passage_starts", "section_starts", "article_starts"):
+        assert np.asarray(getattr(blank, name)).tolist() == np.asarray(getattr(plain, name)).tolist()
 
 
 def test_a_saved_encoder_is_the_same_and_knows_its_tokenizer(body: BodyConfig, tmp_path, vocabulary) -> None:

@@ -124,6 +124,9 @@ def test_what_is_no_list_of_texts_is_not_encoded(tmp_path: Path, wordpiece: Path
     for encode in (retriever.encode_passages, retriever.encode_queries):
         with pytest.raises(ConfigError, match="one text, 'hello'; expected a list of texts"):
             encode("hello")
+        for table in ({"a": "hello"}, np.array([["hello"]]), np.array("hello"), None):
+            with pytest.raises(ConfigError, match=f"texts: found {type(table).__name__}; expected a list of texts"):
+                encode(table)
         with pytest.raises(DataError, match=r"texts\[1\]: None is NoneType; expected a text"):
             encode(["hello", None])
 

@@ -242,10 +242,14 @@ def _fail(error: PretrieveError) -> NoReturn:
 
 
 def one_each(**lists: list) -> None:
-    """Check that options which are read side by side have one value each for every item.
+    """Check that options which are read side by side have one value each for every item, and that no file is written twice.
 
-    Raises ConfigError naming the options and how many values each of them has.
+    Raises ConfigError naming the options and how many values each of them has, or what stands twice.
     """
     if len({len(values) for values in lists.values()}) > 1:
         counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
         raise ConfigError(f"paired options need the same number of values: {counts}. Give one value for each run.")
+    for name in ("out", "outputs", "predictions"):
+        places = list(map(os.path.abspath, map(str, lists.get(name, ()))))
+        if twice := [place for place in places if places.count(place) > 1]:
+            raise ConfigError(f"--{name}: {twice[0]} stands there twice, and the last would remain; name each once.")

@@ -206,11 +206,11 @@ def _check_qrels(qrels: Mapping[str, Mapping[str, int]]) -> None:
     """Raise DataError for what would count as not relevant: an id that is no text, as no run has, or half a grade."""
     if not qrels:
         raise DataError("the qrels have no query; expected at least one judged query.")
-    given_texts(qrels, "queries of the qrels")
+    given_texts(qrels.keys(), "queries of the qrels")
     for query_id, grades in qrels.items():
         if not isinstance(grades, Mapping):
             raise DataError(f"qrels of query '{query_id}': {repr(grades)[:60]}; expected a grade for each document id.")
-        given_texts(grades, f"qrels of query '{query_id}'")
+        given_texts(grades.keys(), f"qrels of query '{query_id}'")
         for doc_id, grade in grades.items():
             if not isinstance(grade, Real) or grade != grade // 1:
                 raise DataError(

@@ -91,10 +91,12 @@ def metrics_record(
 
     Raises ConfigError when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of
     judgements for queries that have only answers, and DataError when a query has no judgement, which would silently count 0,
-    or no list of candidates, or when the run shares no query or no document with the task. Documents of the run that the
-    corpus lacks are reported on standard error.
+    or no list of candidates, or when the run is a pipe, or shares no query or no document with the task. Documents of the run
+    that the corpus lacks are reported on standard error.
     """
     check_conventions(conventions)
+    if Path(run_path).is_fifo():  # what is read once has no checksum afterwards
+        raise DataError(f"{run_path}: is a pipe, and a metrics file names the run that it scores; write the run first.")
     unjudged = [query_id for query_id in query_ids if query_id not in qrels]
     of_judgements = [name for name in metrics if not needs_answers(name)]
     if unjudged and of_judgements:

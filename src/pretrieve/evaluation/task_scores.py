@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import write_json
 from pretrieve.base.program import one_each
 from pretrieve.corpora.tables import read_table
@@ -37,9 +38,12 @@ def add_score_arguments(parser: argparse.ArgumentParser, run: Callable[[str], Pa
 
 
 def check_lists(options: argparse.Namespace, **more: Sequence[object]) -> None:
-    """Check that the options that name one thing for each run, and ``more`` of them, are equally long."""
+    """Check that the options that name one thing for each run, and ``more`` of them, are equally long, and that no metrics file
+    is one of the runs."""
     given = {"candidates": options.candidates} if options.candidates else {}
     one_each(runs=options.runs, sizes=options.sizes, outputs=options.outputs, **more, **given)
+    if both := {*map(Path.absolute, options.runs)} & {*map(Path.absolute, options.outputs)}:
+        raise ConfigError(f"--outputs: {min(both)} is a run, which would be overwritten; expected another name.")
 
 
 def score_options(options: argparse.Namespace) -> None:

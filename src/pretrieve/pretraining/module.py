@@ -51,7 +51,7 @@ def token_store(
     titles: Sequence[str] | None = None,
 ) -> TokenStore:
     """Write documents as a token store. A document is a list of passages, a passage a list of sentences; titles: one for each
-    document, which ICT, BFS and WLP put in front of its passages.
+    document, which ICT puts in front of its passages. Blank sentences are left out: they would become queries of ICT.
 
     Raises
     ------
@@ -64,9 +64,10 @@ def token_store(
     if len(titles) != len(documents):
         raise ConfigError(f"token_store: {len(titles)} titles for {len(documents)} documents; give one each, or none.")
     texts = (
-        PassageText(given_texts(sentences, f"sentences in a passage of document {n}"), n, n)
+        PassageText(kept, n, n)
         for n, passages in enumerate(documents)
         for sentences in passages
+        if (kept := [s for s in given_texts(sentences, f"sentences in a passage of document {n}") if s.strip()])
     )
     return write_token_store(Path(directory), tokenizer, texts, titles)
 

@@ -82,12 +82,12 @@ def bm25(
             raise ConfigError(
                 f"bm25: {name} is a {type(given).__name__}; expected a text for each id, as {{'a': 'Text'}}."
             )
-    for name in given_texts(passages, "passage ids"):
+    for name in given_texts(passages.keys(), "passage ids"):
         check_id("bm25: a passage's id", name)
     with tempfile.TemporaryDirectory() as folder:
         index = Path(folder) / "index"
         with of_workflow("BM25"):
             lucene.build_index(passages.items(), index, threads, language)
         texts = given_texts(queries.values(), "queries")
-        asked = list(zip(given_texts(queries, "query ids"), texts, strict=True))
+        asked = list(zip(given_texts(queries.keys(), "query ids"), texts, strict=True))
         return lucene.search(index, asked, depth, k1, b, threads)

@@ -22,6 +22,7 @@ import numpy as np
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import DAMAGED_TEXT, whole_file
+from pretrieve.raw.raw_text import check_characters
 from pretrieve.retrieval.trec_run import Run, check_lists
 
 #: Version of the form: the value of the header's first entry.
@@ -113,10 +114,13 @@ def write_lists(
     doc_ids: Iterable[list[str]],
     scores: Iterable[np.ndarray],
 ) -> None:
-    """Write a file of this form with any header; scores (n,) float32 of each query keep every bit."""
+    """Write a file of this form with any header; scores (n,) float32 of each query keep every bit.
+
+    Raises DataError for half of a surrogate pair in an id.
+    """
 
     def line(value: Mapping[str, Any]) -> bytes:
-        return (json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        return check_characters(f"{path}: {value!r:.60}", json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
 
     # No name and no time in the gzip header.
     with whole_file(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pretrieve.base.errors import ConfigError, DataError
 
@@ -10,10 +10,13 @@ from pretrieve.base.errors import ConfigError, DataError
 def given_texts(texts: Iterable[str], name: str) -> list[str]:
     """The texts as a list; ``name``: what they are called in a message.
 
-    Raises ConfigError for one text in place of a list, and DataError where one of them is no text, or not UTF-8.
+    Raises ConfigError for one text in place of a list, or a dictionary or table, of which Python would take the keys or the
+    names of the columns, and DataError where one of them is no text, or not UTF-8.
     """
     if isinstance(texts, str):
         raise ConfigError(f"one text, {texts[:40]!r}; expected a list of {name}.")
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping) or getattr(texts, "ndim", 1) != 1:
+        raise ConfigError(f"{name}: found {type(texts).__name__}; expected a list of texts.")
     found = list(texts)
     for number, text in enumerate(found):
         try:
