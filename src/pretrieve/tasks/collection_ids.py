@@ -132,10 +132,6 @@ class CollectionIds:
 
         Raises DataError for an id that appears twice, or a reference to an id that never came.
         """
-        self._check_unique(id_of)
-        self._check_known()
-
-    def _check_unique(self, id_of: Callable[[int], str]) -> None:
         count, first = self._ids.repeated()
         if first is not None:
             before, again = first
@@ -145,13 +141,6 @@ class CollectionIds:
                 f"{self._place(*again)}: {self.kind} id {f'{name!r} ' if name else ''}was used before, by "
                 f"{self._place(*before)}; expected every id once{more}."
             )
-
-    def _place(self, row: int, line: int) -> str:
-        path = [path for start, path in self._files if start <= row][-1]
-        place = f"line {line}" if line else f"{self.kind} {row + 1}"
-        return f"{path}: {place}" if path else place
-
-    def _check_known(self) -> None:
         known = self._ids.contains(np.array([entry[0] for entry in self._pending], dtype=np.int64))
         unknown = [entry for entry, there in zip(self._pending, known, strict=True) if not there]
         if unknown:
@@ -163,6 +152,11 @@ class CollectionIds:
                 f"{f'among the {len(self._ids):,} that were read' if len(self._ids) else 'there, nor is any other of theirs'}"
                 f"{more}; do these files belong together?"
             )
+
+    def _place(self, row: int, line: int) -> str:
+        path = [path for start, path in self._files if start <= row][-1]
+        place = f"line {line}" if line else f"{self.kind} {row + 1}"
+        return f"{path}: {place}" if path else place
 
 
 def check_query(where: Callable[[], str], query_id: str, text: str) -> None:
