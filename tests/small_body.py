@@ -1,10 +1,18 @@
-"""Bodies and pre-trainings small enough for a test."""
+"""Bodies, pre-trainings and a vocabulary small enough for a test."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+
 from pretrieve.models.config import BodyConfig
+from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.pretrain import pretrain
+from pretrieve.text.token_store import TokenStore
+from pretrieve.training.device import choose_device
+from pretrieve.training.loop import Outcome, RunSettings
 
 #: A body as options have it.
 SHAPE = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
@@ -19,6 +27,19 @@ def small_options(
     return {"body": SHAPE, **projection, "objective": objective, "budget": budget, **more}
 
 
+def trained(
+    options: dict[str, Any],
+    store: TokenStore,
+    out: Path,
+    checkpoints: Path,
+    run: RunSettings | None = None,
+    **more: Any,
+) -> Outcome:
+    """A pre-training with seed 1 in float32, unless ``run`` says another; ``more``: of :func:`pretrain`."""
+    run = run or RunSettings(choose_device("fp32"), 1)
+    return pretrain(EncoderOptions.from_dict(options), store.directory, out, run, checkpoints, **more)
+
+
 def small_body(
     words: int,
     sizes: tuple[int, int, int, int] = (16, 2, 2, 32),
@@ -30,3 +51,15 @@ def small_body(
     hidden, layers, heads, feed_forward = sizes
     shape = {"hidden": hidden, "layers": layers, "heads": heads, "feed_forward": feed_forward}
     return BodyConfig(vocabulary_size=words, max_positions=max_positions, dropout=dropout, **shape, **more)
+
+
+def byte_level() -> Tokenizer:
+    """RoBERTa's kind: byte-level BPE, special tokens added, template with them, of two separators between texts."""
+    entries = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġb", "<mask>"]
+    vocabulary = {entry: number for number, entry in enumerate(entries)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [("Ġ", "b")], unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
+    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    return tokenizer

@@ -8,20 +8,17 @@ are kept.
 from __future__ import annotations
 
 import bz2
-import os
 import tracemalloc
 from pathlib import Path
 
 import pytest
+from mirror import MIRROR, needs
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article
 from pretrieve.corpora.extracted import is_heading, read_extracted
 from pretrieve.corpora.wikitext import Link
 from pretrieve.raw.raw_text import Warnings
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror")) / "enwiki2015"
 
 BOAT = "A boat is a small vessel that floats on water, and is often made of wood or of iron."
 KETCH = "Étienne's ketch (東京 𝄞) has two masts & a small mizzen, which stands behind the main mast."
@@ -125,10 +122,10 @@ def test_memory_does_not_grow(tmp_path: Path) -> None:
     assert peak(900) <= 1.5 * peak(300)
 
 
-@pytest.mark.skipif(not (MIRROR / "enwiki2015_AA.txt.bz2").exists(), reason="no mirror with enwiki2015")
+@needs("enwiki2015")
 def test_real_extract() -> None:
     warnings = Warnings()
-    reader = read_extracted([MIRROR / "enwiki2015_AA.txt.bz2"], warnings)
+    reader = read_extracted([MIRROR / "enwiki2015/enwiki2015_AA.txt.bz2"], warnings)
     first = next(reader)
     assert (first.title, first.page_id) == ("Anarchism", 12)
     headings = [section.heading for section in first.sections]

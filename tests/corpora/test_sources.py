@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from mirror import MIRROR, needs
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
@@ -27,7 +27,6 @@ from pretrieve.raw.sources import Source, fetch, read_sources, recorded
 
 ROOT = Path(__file__).parents[2]
 LIST = ROOT / "resources/sources.tsv"
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
 
 GOOD = b"the right content\n"
 
@@ -345,7 +344,7 @@ def test_a_failed_download_says_how_to_supply_the_file(tmp_path: Path, source: S
         assert word in str(caught.value)
 
 
-@pytest.mark.skipif(not MIRROR.exists(), reason="no mirror of real data")
+@needs()
 def test_every_file_of_the_mirror_is_known(tmp_path: Path) -> None:
     """Found, unpacked where it is a gzip copy, and right."""
     sources = read_sources(LIST)

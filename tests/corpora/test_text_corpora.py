@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import tracemalloc
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from mirror import MIRROR, needs
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.beir_documents import read_beir_documents
@@ -26,9 +26,6 @@ from pretrieve.corpora.plain_text import WORDS, paragraphs_of, read_plain
 from pretrieve.corpora.readers import Part
 from pretrieve.corpora.wikitext import Link
 from pretrieve.raw.raw_text import Warnings
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
 
 
 def texts(article: Article) -> list[tuple[int, str, list[str]]]:
@@ -273,7 +270,7 @@ def test_beir(tmp_path: Path) -> None:
             list(read_beir_documents([corpus_file(tmp_path, [record])], Warnings()))
 
 
-@pytest.mark.skipif(not (MIRROR / "scifact/corpus.jsonl.gz").exists(), reason="no mirror with SciFact")
+@needs("scifact")
 def test_real_scifact() -> None:
     documents = list(read_beir_documents([MIRROR / "scifact/corpus.jsonl.gz"], Warnings()))
     assert len(documents) == 5183

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
 from pathlib import Path
 
 import pytest
+from mirror import MIRROR, needs
 
 from pretrieve.base.errors import DataError
 from pretrieve.corpora.builder import Article, UnplacedLink
@@ -23,9 +23,6 @@ from pretrieve.corpora.readers import Part
 from pretrieve.corpora.wikispeedia import decode_title, parse_text, place_links, read_links, read_wikispeedia
 from pretrieve.corpora.wikitext import Link, Paragraph, Section
 from pretrieve.raw.raw_text import Warnings
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror")) / "wikispeedia"
 
 MOGUL = """   #copyright
 
@@ -218,9 +215,9 @@ def test_cut_archive(tmp_path: Path) -> None:
             list(read_wikispeedia(archive, links, Warnings()))
 
 
-@pytest.mark.skipif(not (MIRROR / "links.tsv.gz").exists(), reason="no mirror with Wikispeedia")
+@needs("wikispeedia")
 def test_real_links() -> None:
-    links = read_links(MIRROR / "links.tsv.gz")
+    links = read_links(MIRROR / "wikispeedia/links.tsv.gz")
     assert sum(map(len, links.values())) == 119_879
     assert links["Áedán mac Gabráin"] == [
         "Bede", "Columba", "Dál Riata", "Great Britain", "Ireland", "Isle of Man", "Monarchy", "Orkney", "Picts", "Scotland",
@@ -228,10 +225,11 @@ def test_real_links() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.skipif(not (MIRROR / "links.tsv.gz").exists(), reason="no mirror with Wikispeedia")
+@needs("wikispeedia")
 def test_real_articles(tmp_path: Path) -> None:
     """The first 300 articles: streams, so the rest is not read."""
-    reader = read_wikispeedia(MIRROR / "wikispeedia_plaintext_articles.tar.gz", MIRROR / "links.tsv.gz", Warnings())
+    place = MIRROR / "wikispeedia"
+    reader = read_wikispeedia(place / "wikispeedia_plaintext_articles.tar.gz", place / "links.tsv.gz", Warnings())
     found: list[Article] = []
     unplaced = 0
     while len(found) < 300:

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 import yaml
-from miniature import TIMEOUT, Workflow, clone, environment
+from miniature import PROJECT, TIMEOUT, Workflow, clone, environment
 from snakemake.cli import parse_config
 
 from pretrieve.base.errors import PretrieveError
@@ -229,7 +229,7 @@ def test_the_path_of_ones_own_corpus_reaches_its_programs_as_it_is(recorded: Wor
     config = read_config(recorded.folder / "config.yaml", code_folder=recorded.folder)
     config["my_corpus"] = str(own)
     config["my_corpus_options"] |= {"objectives": ["bert"], "seeds": [1]}
-    shutil.copy(Path(__file__).resolve().parents[2] / "resources/sources.tsv", recorded.folder / "resources")
+    shutil.copy(PROJECT / "resources/sources.tsv", recorded.folder / "resources")
     (recorded.folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True))
     calls = run_recorded(recorded, tmp_path / "calls", "my_corpus_report")
     assert canaries(recorded.folder, tmp_path) == []
@@ -299,7 +299,7 @@ def with_value(config: dict[str, Any], path: tuple, value: str) -> dict[str, Any
 
 def test_any_other_text_is_refused(untouched: Workflow, monkeypatch):
     """Poison in every other value of the project's own configuration, one for each kind of place, is a ConfigError."""
-    monkeypatch.chdir(Path(__file__).resolve().parents[2])
+    monkeypatch.chdir(PROJECT)
     config = read_config(Path("config.yaml"))
     tables = [f"{file.parent.name}/{file.stem}" for file in Path("references").glob("*/*.csv")]
     check_config(config, tables)
@@ -334,40 +334,34 @@ def test_any_other_text_is_refused(untouched: Workflow, monkeypatch):
 )
 def test_braces_of_a_path_are_refused(path):
     """Snakemake would look for a wildcard between them."""
-    project = Path(__file__).resolve().parents[2]
-    config = read_config(project / "config.yaml", code_folder=project)
+    config = read_config(PROJECT / "config.yaml", code_folder=PROJECT)
     with pytest.raises(PretrieveError, match=rf"config: {'.'.join(path)}: 'a/{{x}}.json' has a brace"):
-        check_config(
-            with_value(config, path, "a/{x}.json"),
-            config["tables"],
-        )
+        check_config(with_value(config, path, "a/{x}.json"), config["tables"])
 
 
 @pytest.mark.parametrize("kind", ["scales", "corpora", "datasets", "encoders", "recipes"])
 @pytest.mark.parametrize("name", ["a b", "a;touch canary-5", "$(touch canary-6)", "../up", "name\n", "-n", ""])
 def test_names_are_plain(kind, name):
-    config = read_config(Path(__file__).resolve().parents[2] / "config.yaml")
+    config = read_config(PROJECT / "config.yaml")
     some = next(iter(config[kind].values()))
     config[kind][name] = some
     with pytest.raises(PretrieveError, match="names become parts of paths and commands"):
         check_config(config, config["tables"])
 
 
+def make(folder: Path, *words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["make", *words], cwd=folder, capture_output=True, text=True, env=environment() | variables)
+
+
 def test_values_of_make_are_words(tmp_path: Path):
     """``make fetch MIRROR=…`` and the others hand on one word, whatever is in it (a line break ends a recipe line)."""
     value = POISON.replace("\n", " ").replace("$", "$$").replace("#", "")
-    makefile = Path(__file__).resolve().parents[2] / "Makefile"
+    makefile = PROJECT / "Makefile"
     script = tmp_path / "Makefile"
     script.write_text(makefile.read_text().split(".PHONY")[0] + "\nshow:\n\t@printf '%s\\n' $(call quoted,$(VALUE))\n")
     (tmp_path / "envs").mkdir()
     (tmp_path / "envs/requirements.lock").touch()
-    shown = subprocess.run(
-        ["make", "show", f"VALUE={value}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env=environment() | {"HOME": str(tmp_path)},
-    )
+    shown = make(tmp_path, "show", f"VALUE={value}", HOME=str(tmp_path))
     assert shown.stdout == value.replace("$$", "$") + "\n", shown.stderr
     assert canaries(tmp_path) == []
 
@@ -376,17 +370,11 @@ def test_the_folder_of_a_checkout_is_a_word(tmp_path: Path):
     folder = tmp_path / "a';touch$IFS-canary;`id`;\"&|$HOME x"
     (folder / "envs").mkdir(parents=True)
     (folder / "envs/requirements.lock").touch()
-    makefile = (Path(__file__).resolve().parents[2] / "Makefile").read_text().split(".PHONY")[0]
+    makefile = (PROJECT / "Makefile").read_text().split(".PHONY")[0]
     (folder / "Makefile").write_text(
         f"{makefile}\nshow:\n\t@$(SURROUNDINGS) printenv PATH XDG_CACHE_HOME XDG_CONFIG_HOME\n"
     )
-    shown = subprocess.run(
-        ["make", "show"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        env=environment() | {"HOME": "/dev/null", "XDG_CONFIG_HOME": ""},
-    )
+    shown = make(folder, "show", HOME="/dev/null", XDG_CONFIG_HOME="")
     path, cache, settings = shown.stdout.splitlines()
     assert path.startswith(f"{folder}/.venv/bin:"), shown.stderr
     assert (cache, settings) == (f"{folder}/.snakemake/cache", f"{folder}/.snakemake/config")
@@ -413,15 +401,8 @@ VALUES = {
 @pytest.mark.parametrize(("goal", "name"), [(goal, name) for goal, names in VALUES.items() for name in names])
 def test_every_value_of_every_goal_is_a_word(goal, name):
     value = "a';touch$IFS-canary;`id`;\"&|x"
-    project = Path(__file__).resolve().parents[2]
-    told = subprocess.run(
-        ["make", "-n", goal, f"{name}={value.replace('$', '$$')}"],
-        cwd=project,
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(),
-    )
+    told = make(PROJECT, "-n", goal, f"{name}={value.replace('$', '$$')}")
+    assert told.returncode == 0, told.stderr
     as_yaml = value.replace("'", "''")  # of a folder: see the next test
     assert any(value in word or word.endswith(f"= '{as_yaml}' ") for word in shlex.split(told.stdout)), told.stdout
 
@@ -429,14 +410,8 @@ def test_every_value_of_every_goal_is_a_word(goal, name):
 @pytest.mark.parametrize("name", ["notes #2", "2024", 'it\'s: [a], "b" \\ é', "'a'", "~", "- x"])
 def test_a_folder_of_any_name_is_that_folder(name):
     """Snakemake reads the words of --config as YAML, without the quotes at their ends; so do programs beside it."""
-    told = subprocess.run(
-        ["make", "-n", "my-corpus", f"DIR={name}", f"MIRROR={name}"],
-        cwd=Path(__file__).resolve().parents[2],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(),
-    )
+    told = make(PROJECT, "-n", "my-corpus", f"DIR={name}", f"MIRROR={name}")
+    assert told.returncode == 0, told.stderr
     for line in told.stdout.splitlines()[-2:]:
         words = [word for word in shlex.split(line) if word.startswith(("my_corpus=", "mirror="))]
         for read in (parse_config(words), read_config(words=words)):
@@ -450,7 +425,7 @@ def test_a_word_that_is_no_yaml_is_a_text_as_for_snakemake(word):
 
 
 def test_all_values_of_the_makefile_are_looked_at():
-    makefile = Path(__file__).resolve().parents[2].joinpath("Makefile").read_text()
+    makefile = PROJECT.joinpath("Makefile").read_text()
     recipes = makefile.partition(".DEFAULT_GOAL")[2]
     names = set(re.findall(r"\$\(([A-Z]+)\)", recipes)) | {"SCALE"}
     own = {
@@ -475,38 +450,36 @@ def test_all_values_of_the_makefile_are_looked_at():
 
 @pytest.mark.parametrize("scale", ["../..", ".", "", "a/b"])
 def test_clean_removes_the_folder_of_a_scale_and_nothing_else(scale, tmp_path):
-    makefile = Path(__file__).resolve().parents[2] / "Makefile"
+    makefile = PROJECT / "Makefile"
     shutil.copy(makefile, tmp_path)
     (tmp_path / "envs").mkdir()
     (tmp_path / "envs/requirements.lock").touch()
     (tmp_path / "results/demo").mkdir(parents=True)
-    ended = subprocess.run(
-        ["make", "clean", f"SCALE={scale}"], cwd=tmp_path, capture_output=True, text=True, env=environment()
-    )
+    ended = make(tmp_path, "clean", f"SCALE={scale}")
     assert ended.returncode != 0 and f"SCALE={scale} is no name of a scale" in ended.stdout
     assert (tmp_path / "results/demo").is_dir()
 
 
 def test_clean_leaves_what_a_user_put_into_data(tmp_path):
     """Where docs/add-a-method.md has raw files of one's own."""
-    shutil.copy(Path(__file__).resolve().parents[2] / "Makefile", tmp_path)
+    shutil.copy(PROJECT / "Makefile", tmp_path)
     gone = {f"{folder}/x" for folder in ("results/demo", hub.HUB, hub.SOURCES, rehearsal.FOLDER)}
     for name in {"results/small/x", "data/faq.tsv", *gone}:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    subprocess.run(["make", "clean"], cwd=tmp_path, capture_output=True, check=True, env=environment())
+    assert make(tmp_path, "clean").returncode == 0
     left = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()}
     assert left == {"Makefile", "results/small/x", "data/faq.tsv"}
 
 
 def test_a_linked_environment_is_not_emptied(tmp_path):
-    shutil.copy(Path(__file__).resolve().parents[2] / "Makefile", tmp_path)
+    shutil.copy(PROJECT / "Makefile", tmp_path)
     (tmp_path / "envs").mkdir()
     for name in ("requirements.lock", "torch.txt"):
         (tmp_path / "envs" / name).touch()
     (tmp_path / "other").mkdir()
     (tmp_path / "other/kept").touch()
     (tmp_path / ".venv").symlink_to("other")
-    ended = subprocess.run(["make", "venv"], cwd=tmp_path, capture_output=True, text=True, env=environment())
+    ended = make(tmp_path, "venv")
     assert ended.returncode != 0 and ".venv is a link to other" in ended.stdout
     assert (tmp_path / "other/kept").exists()

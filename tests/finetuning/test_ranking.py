@@ -14,9 +14,7 @@ margin or direction are not the options'; options are not checked.
 from __future__ import annotations
 
 import math
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +36,6 @@ from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.step import _seed_dropout, accumulate
 
-ROOT = Path(__file__).parents[2]
 ALONE = Processes()
 #: The whole step at once, a few micro-batches, one for every query.
 BUDGETS = (10**6, 100, 1)
@@ -213,21 +210,8 @@ def test_cached_gradients_are_the_gradients(task: Dataset, kind: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def pair(task_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that both processes wrote into."""
-    out = tmp_path_factory.mktemp("two")
-    paths = f"{ROOT / 'src'}:{ROOT / 'tests/finetuning'}"
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*command, "tests/finetuning/two_ranking_processes.py", str(task_dir), str(out)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return out
+def pair(two_processes: Callable[[str], Path]) -> Path:
+    return two_processes("two_ranking_processes.py")
 
 
 @pytest.mark.parametrize("kind", KINDS)

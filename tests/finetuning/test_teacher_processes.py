@@ -8,9 +8,7 @@ not added over the processes; each process embeds and writes for itself what it 
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -25,24 +23,10 @@ from pretrieve.finetuning.train_distillation import read_teacher_scores
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.training.loop import RunSettings, train
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture(scope="module")
-def pair(task_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that both processes wrote into."""
-    out = tmp_path_factory.mktemp("two-teachers")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    paths = f"{ROOT / 'src'}:{ROOT / 'tests/finetuning'}"
-    done = subprocess.run(
-        [*command, str(ROOT / "tests/finetuning/two_teacher_processes.py"), str(task_dir), str(out)],
-        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return out
+def pair(two_processes: Callable[[str], Path]) -> Path:
+    return two_processes("two_teacher_processes.py")
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -63,8 +63,8 @@ def states_of(start: Checkpoint, packed) -> torch.Tensor:
         return encoder.body(Batch.of(packed))
 
 
-def theirs(model: nn.Module, packed, padding: int = 0, segments: bool = False) -> torch.Tensor:
-    """(T, d) of a model of transformers."""
+def padded(packed, padding: int = 0, segments: bool = True) -> dict[str, torch.Tensor]:
+    """A packed batch as a model of transformers reads it; ``padding``: the id of [PAD]."""
     n, longest = len(packed.lengths), int(packed.lengths.max())
     ids, types, mask = (torch.zeros(n, longest, dtype=torch.int64) for _ in range(3))
     ids += padding
@@ -72,9 +72,14 @@ def theirs(model: nn.Module, packed, padding: int = 0, segments: bool = False) -
         ids[i, :length] = torch.from_numpy(packed.tokens[start : start + length])
         types[i, :length] = torch.from_numpy(packed.segments[start : start + length])
         mask[i, :length] = 1
+    return {"input_ids": ids, "attention_mask": mask} | ({"token_type_ids": types} if segments else {})
+
+
+def theirs(model: nn.Module, packed, padding: int = 0, segments: bool = False) -> torch.Tensor:
+    """(T, d) of a model of transformers."""
+    inputs = padded(packed, padding, segments)
     with torch.no_grad():
-        states = model(input_ids=ids, attention_mask=mask, **({"token_type_ids": types} if segments else {}))
-    return states.last_hidden_state[mask.bool()]
+        return model(**inputs).last_hidden_state[inputs["attention_mask"].bool()]
 
 
 def same(start: Checkpoint, model: nn.Module, random_packed, padding: int = 0, segments: bool = False) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from published_files import padded
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
@@ -63,18 +64,6 @@ def saved(request, tmp_path: Path) -> tuple[Encoder, Path]:
     return encoder, tmp_path
 
 
-def padded(packed, config: BodyConfig) -> dict[str, torch.Tensor]:
-    n, longest = len(packed.lengths), int(packed.lengths.max())
-    padding = max(0, config.position_offset - 1)
-    ids, types, mask = (torch.zeros(n, longest, dtype=torch.int64) for _ in range(3))
-    ids += padding
-    for i, (start, length) in enumerate(zip(packed.starts, packed.lengths, strict=True)):
-        ids[i, :length] = torch.from_numpy(packed.tokens[start : start + length])
-        types[i, :length] = torch.from_numpy(packed.segments[start : start + length])
-        mask[i, :length] = 1
-    return {"input_ids": ids, "attention_mask": mask} | ({"token_type_ids": types} if config.segments > 1 else {})
-
-
 @pytest.mark.parametrize("saved", FAMILIES, indirect=True)
 def test_auto_model_gives_the_same_states(saved: tuple[Encoder, Path], random_packed) -> None:
     encoder, directory = saved
@@ -84,7 +73,8 @@ def test_auto_model_gives_the_same_states(saved: tuple[Encoder, Path], random_pa
     packed = random_packed(LENGTHS, 60)
     packed = replace(packed, tokens=np.maximum(packed.tokens, 2))  # 1 is RoBERTa's padding, from which it counts
     assert packed.segments.any() and packed.lengths.max() == config.max_positions
-    inputs, batch = padded(packed, config), Batch.of(packed)
+    inputs = padded(packed, max(0, config.position_offset - 1), config.segments > 1)
+    batch = Batch.of(packed)
     with torch.no_grad():
         expected = theirs(**inputs).last_hidden_state
         states, first = encoder.body(batch), encoder.body(batch, first_only=True)

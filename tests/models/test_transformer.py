@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from published_files import padded
 from small_body import small_body
 from transformers import BertConfig, BertModel
 
@@ -34,16 +35,6 @@ def pair() -> tuple[Transformer, BertModel]:
     theirs = BertModel(BertConfig(**_bert_config(CONFIG)), add_pooling_layer=False).eval()
     theirs.load_state_dict(BERT.theirs(ours.state_dict()), strict=True)
     return ours, theirs
-
-
-def padded(packed) -> dict[str, torch.Tensor]:
-    n, longest = len(packed.lengths), int(packed.lengths.max())
-    ids, types, mask = (torch.zeros(n, longest, dtype=torch.int64) for _ in range(3))
-    for i, (start, length) in enumerate(zip(packed.starts, packed.lengths, strict=True)):
-        ids[i, :length] = torch.from_numpy(packed.tokens[start : start + length])
-        types[i, :length] = torch.from_numpy(packed.segments[start : start + length])
-        mask[i, :length] = 1
-    return {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
 
 
 LENGTHS = {

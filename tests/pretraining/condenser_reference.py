@@ -6,6 +6,7 @@ only the weights are copied, under the names of :data:`pretrieve.models.checkpoi
 
 from __future__ import annotations
 
+import pytest
 import torch
 from small_body import small_body
 from torch import nn
@@ -131,6 +132,26 @@ def gradients(objective, device: Device, step: int = 0, parts: int = 1) -> dict[
     """Compute the gradients of a step; returns the mean losses."""
     objective.module.zero_grad()
     return accumulate(objective, objective.micro_batches(step, parts), device, Processes(), (5, step)).means
+
+
+def assert_a_cut_changes_nothing(whole, cut, device: Device, rel: float | None = None) -> None:
+    """Losses and gradients of two steps are the same in one piece and in many; ``rel``: or as near as this share of a loss."""
+    for step in range(2):
+        one, many = gradients(whole, device, step), gradients(cut, device, step, parts=3)
+        assert len(whole.micro_batches(step)) == 1 and len(cut.micro_batches(step, 3)) % 3 == 0
+        assert many == pytest.approx(one, rel=rel, abs=1e-5)
+        for (name, a), b in zip(whole.module.named_parameters(), cut.module.parameters(), strict=True):
+            assert float((a.grad - b.grad).abs().max()) <= 1e-5 * max(1.0, float(a.grad.abs().max())), name
+
+
+def assert_bf16_only_rounds(objective, device: Device, share: float) -> None:
+    """Losses, and gradients by at most ``share`` of their length."""
+    means = gradients(objective, device)
+    exact = {name: p.grad.clone() for name, p in objective.module.named_parameters()}
+    assert gradients(objective, Device(torch.device("cpu"), bf16=True)) == pytest.approx(means, rel=0.02)
+    for name, parameter in objective.module.named_parameters():
+        if not name.endswith("qkv.bias"):
+            assert float((parameter.grad - exact[name]).norm()) <= share * float(exact[name].norm()), name
 
 
 def assert_same_gradients(ours: nn.Module, reference: PaddedReference, tolerance: float = 1e-4) -> None:

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from small_body import trained
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining import pretrain as run_module
-from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.pretraining.pretrain import _identity, pretrain
+from pretrieve.pretraining.pretrain import _identity
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import RunSettings
 
@@ -47,14 +47,7 @@ def options(name: str, dim: int = 8, start: str | None = None, **changes) -> dic
 
 def train_from(store, directory: Path, chosen: dict, start: Path | None = None, seed: int = 1) -> Path:
     out = directory / "encoder/seed1"
-    pretrain(
-        EncoderOptions.from_dict(chosen),
-        store.directory,
-        out,
-        RunSettings(choose_device("fp32"), seed),
-        directory / "ckpt",
-        start_dir=start,
-    )
+    trained(chosen, store, out, directory / "ckpt", RunSettings(choose_device("fp32"), seed), start_dir=start)
     return out
 
 

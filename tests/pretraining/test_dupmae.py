@@ -14,9 +14,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from condenser_reference import assert_same_gradients, body_config, gradients, roughen
+from condenser_reference import (
+    assert_a_cut_changes_nothing,
+    assert_bf16_only_rounds,
+    assert_same_gradients,
+    body_config,
+    gradients,
+    roughen,
+)
 from retromae_reference import Reference
-from small_body import SHAPE, small_options
+from small_body import SHAPE, small_options, trained
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.options import PRESETS
@@ -24,11 +31,10 @@ from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining.dupmae import BagOfWords, DupMae
-from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
+from pretrieve.pretraining.pretrain import first_losses, trained_heads
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
@@ -143,12 +149,7 @@ def test_the_bag_teaches_all_states_but_cls(corpus: TokenStore, preset: str) -> 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_the_cut_does_not_matter(corpus: TokenStore, cpu: Device, preset: str) -> None:
-    whole, cut = dupmae(corpus, preset), dupmae(corpus, preset, 40)
-    for step in range(2):
-        one, many = gradients(whole, cpu, step), gradients(cut, cpu, step, parts=3)
-        assert many == pytest.approx(one, rel=1e-5, abs=1e-5)
-        for (name, a), b in zip(whole.module.named_parameters(), cut.module.parameters(), strict=True):
-            assert float((a.grad - b.grad).abs().max()) <= 1e-5 * max(1.0, float(a.grad.abs().max())), name
+    assert_a_cut_changes_nothing(dupmae(corpus, preset), dupmae(corpus, preset, 40), cpu, rel=1e-5)
 
 
 def test_what_each_form_trains(corpus: TokenStore) -> None:
@@ -187,14 +188,8 @@ def test_begins_as_fresh_weights_should(corpus: TokenStore, cpu: Device, preset:
 
 def test_bf16_changes_losses_by_rounding_only(corpus: TokenStore, cpu: Device) -> None:
     for preset in PRESETS:
-        objective = dupmae(corpus, preset)
-        means = gradients(objective, cpu)
-        exact = {name: p.grad.clone() for name, p in objective.module.named_parameters()}
-        assert gradients(objective, Device(torch.device("cpu"), bf16=True)) == pytest.approx(means, rel=0.02)
-        for name, parameter in objective.module.named_parameters():
-            # Where two states are nearly equal, rounding gives the maximum, and its gradient, to the other.
-            if not name.endswith("qkv.bias"):
-                assert float((parameter.grad - exact[name]).norm()) <= 0.2 * float(exact[name].norm()), name
+        # Where two states are nearly equal, rounding gives the maximum, and its gradient, to the other.
+        assert_bf16_only_rounds(dupmae(corpus, preset), cpu, 0.2)
 
 
 def test_goes_on_from_saved_heads(corpus: TokenStore, tmp_path: Path, cpu: Device) -> None:
@@ -203,14 +198,7 @@ def test_goes_on_from_saved_heads(corpus: TokenStore, tmp_path: Path, cpu: Devic
     def run(name: str, steps: int, rate: float, start: Path | None = None):
         body = SHAPE | {"max_positions": 24, "dropout": 0.0}
         options = small_options(options_of("paper"), BATCH, steps, rate, body=body, similarity="cosine")
-        return pretrain(
-            EncoderOptions.from_dict(options),
-            corpus.directory,
-            tmp_path / name,
-            RunSettings(cpu, 1),
-            tmp_path / "ckpt",
-            start_dir=start,
-        )
+        return trained(options, corpus, tmp_path / name, tmp_path / "ckpt", RunSettings(cpu, 1), start_dir=start)
 
     curve = run("a", 30, 1e-2).curve
     assert curve[-1]["bow"] < curve[0]["bow"] - 3 and curve[-1]["decoder"] < curve[0]["decoder"] - 0.1

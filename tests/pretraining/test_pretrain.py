@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_body import SHAPE, small_options
+from small_body import SHAPE, small_options, trained
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
@@ -28,13 +28,12 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining import pretrain as run_module
-from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.pretraining.pretrain import first_losses, pretrain
+from pretrieve.pretraining.pretrain import first_losses
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.training.checkpoint import Checkpoints
@@ -67,15 +66,8 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
 
 def run(store, directory: Path, chosen: dict, seed: int = 1, seconds: float = 60.0, token_budget: int | None = None):
     out = directory / "encoder" / f"seed{seed}"
-    checkpoints = directory / "ckpt"
-    done = pretrain(
-        EncoderOptions.from_dict(chosen),
-        store.directory,
-        out,
-        RunSettings(choose_device("fp32"), seed, seconds, token_budget=token_budget),
-        checkpoints,
-    )
-    return done, out
+    of = RunSettings(choose_device("fp32"), seed, seconds, token_budget=token_budget)
+    return trained(chosen, store, out, directory / "ckpt", of), out
 
 
 def test_epochs() -> None:

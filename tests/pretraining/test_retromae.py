@@ -13,18 +13,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from condenser_reference import assert_same_gradients, body_config, gradients, roughen
+from condenser_reference import (
+    assert_a_cut_changes_nothing,
+    assert_bf16_only_rounds,
+    assert_same_gradients,
+    body_config,
+    gradients,
+    roughen,
+)
 from retromae_reference import Reference
-from small_body import SHAPE, small_options
+from small_body import SHAPE, small_options, trained
 
 from pretrieve.base.options import PRESETS
 from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
-from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
+from pretrieve.pretraining.pretrain import first_losses, trained_heads
 from pretrieve.pretraining.retromae import RetroMae
 from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
@@ -107,13 +113,7 @@ def test_the_decoder_teaches_the_encoder_through_cls_alone(corpus: TokenStore) -
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_neither_the_cut_nor_the_processes_change_anything(corpus: TokenStore, cpu: Device, preset: str) -> None:
-    whole, cut = retromae(corpus, preset), retromae(corpus, preset, 40)
-    for step in range(2):
-        one, many = gradients(whole, cpu, step), gradients(cut, cpu, step, parts=3)
-        assert len(whole.micro_batches(step)) == 1 and len(cut.micro_batches(step, 3)) % 3 == 0
-        assert many == pytest.approx(one, abs=1e-5)
-        for (name, a), b in zip(whole.module.named_parameters(), cut.module.parameters(), strict=True):
-            assert float((a.grad - b.grad).abs().max()) <= 1e-5 * max(1.0, float(a.grad.abs().max())), name
+    assert_a_cut_changes_nothing(retromae(corpus, preset), retromae(corpus, preset, 40), cpu)
 
 
 def test_a_step_is_the_same_whatever_was_drawn_before(corpus: TokenStore, cpu: Device) -> None:
@@ -145,13 +145,7 @@ def test_begins_as_fresh_weights_should(corpus: TokenStore, cpu: Device, normali
 
 def test_learns_in_bf16(corpus: TokenStore, cpu: Device) -> None:
     """Autocast changes losses and gradients by rounding only."""
-    objective = retromae(corpus, "official_code", normalised_query=True)
-    means = gradients(objective, cpu)
-    exact = {name: p.grad.clone() for name, p in objective.module.named_parameters()}
-    assert gradients(objective, Device(torch.device("cpu"), bf16=True)) == pytest.approx(means, rel=0.02)
-    for name, parameter in objective.module.named_parameters():
-        if not name.endswith("qkv.bias"):
-            assert float((parameter.grad - exact[name]).norm()) <= 0.1 * float(exact[name].norm()), name
+    assert_bf16_only_rounds(retromae(corpus, "official_code", normalised_query=True), cpu, 0.1)
 
 
 def run_options(corpus: TokenStore, steps: int, **changes) -> dict:
@@ -160,27 +154,13 @@ def run_options(corpus: TokenStore, steps: int, **changes) -> dict:
 
 
 def test_goes_on_from_a_saved_decoder(corpus: TokenStore, tmp_path: Path, cpu: Device) -> None:
-    first = pretrain(
-        EncoderOptions.from_dict(run_options(corpus, 30)),
-        corpus.directory,
-        tmp_path / "a",
-        RunSettings(cpu, 1),
-        tmp_path / "ckpt",
-    )
+    first = trained(run_options(corpus, 30), corpus, tmp_path / "a", tmp_path / "ckpt", RunSettings(cpu, 1))
     losses = [row["decoder"] for row in first.curve]
     assert losses[-1] < losses[0] - 0.2
     saved = read_encoder(tmp_path / "a")
     assert saved.head("decoder").keys() == dict(retromae(corpus, "paper").reconstruction.decoder.state_dict()).keys()
-    second = pretrain(
-        EncoderOptions.from_dict(
-            run_options(corpus, 1) | {"budget": {"batch": BATCH, "steps": 1, "learning_rate": 1e-9}}
-        ),
-        corpus.directory,
-        tmp_path / "b",
-        RunSettings(cpu, 1),
-        tmp_path / "ckpt",
-        start_dir=tmp_path / "a",
-    )
+    still = run_options(corpus, 1) | {"budget": {"batch": BATCH, "steps": 1, "learning_rate": 1e-9}}
+    second = trained(still, corpus, tmp_path / "b", tmp_path / "ckpt", RunSettings(cpu, 1), start_dir=tmp_path / "a")
     assert second.curve[0]["decoder"] < losses[0] - 0.2
     for name, tensor in read_encoder(tmp_path / "b").head("decoder").items():
         assert torch.allclose(tensor, saved.head("decoder")[name], atol=1e-6), name

@@ -13,14 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_body import small_options
+from small_body import small_options, trained
 
 from pretrieve.base import finished_work
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.hf_format import load_encoder, read_encoder
-from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import RunSettings, Stopped
@@ -38,14 +36,9 @@ OBJECTIVES = {
 def run(store, directory: Path, name: str = "mlm", shares: tuple[float, ...] = (), **settings) -> Path:
     """Train; snapshots stand in ``directory/{share}``. Returns the encoder's directory."""
     options = small_options({"name": name} | OBJECTIVES[name], 4, STEPS, similarity="cosine")
-    pretrain(
-        EncoderOptions.from_dict(options),
-        store.directory,
-        directory / "encoder",
-        RunSettings(choose_device("fp32"), 1, **settings),
-        directory / "ckpt",
-        snapshots={directory / str(share): share for share in shares},
-    )
+    named = {directory / str(share): share for share in shares}
+    of = RunSettings(choose_device("fp32"), 1, **settings)
+    trained(options, store, directory / "encoder", directory / "ckpt", of, snapshots=named)
     return directory / "encoder"
 
 

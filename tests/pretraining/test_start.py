@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from small_body import trained
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from pretrieve.base.errors import ConfigError, DataError
@@ -22,12 +23,9 @@ from pretrieve.models.hf_format import load_encoder, read_encoder
 from pretrieve.pretraining import pretrain as run_module
 from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.raw.hub import fetch_checkpoint
 from pretrieve.text.corpus_tokens import tokenise_corpus
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.device import choose_device
-from pretrieve.training.loop import RunSettings
 
 #: What a scale says of its own bodies; a start brings other sizes.
 SCALE_BODY = {"kind": "transformer", "hidden": 32, "heads": 4, "feed_forward": 64, "max_positions": 30, "dropout": 0.0}
@@ -52,14 +50,7 @@ def options(name: str, pooling: str = "cls", body: dict | None = None, **changes
 
 
 def run(store: TokenStore, directory: Path, chosen: dict, start: Path) -> Path:
-    pretrain(
-        EncoderOptions.from_dict(chosen),
-        store.directory,
-        directory,
-        RunSettings(choose_device("fp32"), 1),
-        directory.parent / "ckpt",
-        start_dir=start,
-    )
+    trained(chosen, store, directory, directory.parent / "ckpt", start_dir=start)
     return directory
 
 
@@ -241,13 +232,7 @@ def test_t5_has_no_cls(t5: tuple[TokenStore, Path], tmp_path: Path, published: P
     for name, told in (("pairs", "pooling 'cls'"), ("mlm", "the vocabulary has no cls and no mask token")):
         chosen = {key: value for key, value in options(name).items() if key != "start"}
         with pytest.raises(ConfigError, match=told):
-            pretrain(
-                EncoderOptions.from_dict(chosen),
-                store.directory,
-                tmp_path / "out",
-                RunSettings(choose_device("fp32"), 1),
-                tmp_path / "ckpt",
-            )
+            trained(chosen, store, tmp_path / "out", tmp_path / "ckpt")
 
 
 @pytest.mark.parametrize(("n", "kept"), [(1, [0, 1, 2]), (2, [1]), (3, [2])])

@@ -261,12 +261,16 @@ def test_baseline_and_tolerance_of_a_cell(table):
 )
 def test_a_wrong_csv_is_refused_with_its_line(tiny, old, new, message):
     paper, csv = tiny
-    text = csv.read_text()
-    assert old in text
-    csv.write_text(text.replace(old, new, 1))
+    spoil(csv, old, new)
     with pytest.raises(DataError) as error:
         load_table(paper, csv)
     assert message in str(error.value) and str(csv) in str(error.value)
+
+
+def spoil(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new, 1), encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -289,9 +293,7 @@ def test_a_wrong_csv_is_refused_with_its_line(tiny, old, new, message):
 )
 def test_a_wrong_paper_yaml_is_refused_with_its_key(tiny, old, new, message):
     paper, csv = tiny
-    text = paper.read_text()
-    assert old in text
-    paper.write_text(text.replace(old, new, 1))
+    spoil(paper, old, new)
     with pytest.raises(ConfigError) as error:
         load_table(paper, csv)
     assert message in str(error.value) and str(paper) in str(error.value)
@@ -320,9 +322,7 @@ def references(tmp_path):
 )
 def test_a_wrong_table_of_the_run_is_refused_before_any_job(references, file, old, new, message):
     path = references / "pretrieve" / file
-    text = path.read_text(encoding="utf-8")
-    assert old in text
-    path.write_text(text.replace(old, new, 1), encoding="utf-8")
+    spoil(path, old, new)
     with pytest.raises((ConfigError, DataError)) as error:
         Plan.load(read_config(CHECKOUT / "config.yaml"), references)
     assert message in str(error.value) and str(path) in str(error.value) and "\n" not in str(error.value)

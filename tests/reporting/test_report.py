@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from browser import CHROMIUM, Browser
+from made_league import write_league, write_table
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
@@ -22,17 +23,13 @@ from pretrieve.base.paths import figure_file, table_file
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Comparison, Finding, to_comparisons, to_findings
-from pretrieve.reporting.claims.measured import Facts, Measurements, bases_of
+from pretrieve.reporting.claims.measured import Measurements
 from pretrieve.reporting.claims.verdicts import judge_claims
 from pretrieve.reporting.figures.draw import to_svg
 from pretrieve.reporting.figures.measure import FigureSetting, measure_figure
 from pretrieve.reporting.figures.points import Point
 from pretrieve.reporting.report.fidelity import encoder_choices, recipe_choices
-from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
 from pretrieve.reporting.report.page import render
-from pretrieve.reporting.report.paper_order import Rank, orders
-from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
-from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import write_rows
 from pretrieve.workflow.config_files import read_config
@@ -53,16 +50,6 @@ def plan() -> Plan:
     return Plan.load(config, ROOT / "references", sources)
 
 
-def write_league(plan: Plan) -> None:
-    encoders = plan.config["encoders"]
-    measurements = Kept(RUN, [1], Facts(bases=bases_of(encoders)))
-    tables = {name: read_lines(table_file(str(RUN), *name.split("/"))) for name in plan.config["tables"]}
-    standings, pairs = league(entries_of(tables, measurements), encoders, measurements)
-    write_rows(RUN / "league.csv", standings, Standing)
-    write_rows(RUN / "league.pairs.csv", pairs, Pair)
-    write_rows(RUN / "order.csv", orders(tables, measurements), Rank)
-
-
 @pytest.fixture(scope="module")
 def finished(plan, tmp_path_factory):
     """A folder with a run of two tables: invented scores for one of them, nothing for the other. Returns it and the table."""
@@ -71,7 +58,7 @@ def finished(plan, tmp_path_factory):
     patch.chdir(folder)
     setting = Setting.of(plan.setting())
     for name in TABLES:
-        paper, table_name = name.split("/")
+        paper = name.partition("/")[0]
         table = load_table(ROOT / f"references/{paper}/paper.yaml", ROOT / f"references/{name}.csv")
         for cell in table.cells if paper == "pretraining_tasks" else ():
             for path in setting.files_of(table, cell):
@@ -81,11 +68,7 @@ def finished(plan, tmp_path_factory):
                 there["metrics"][cell.metric] = hits / 5
                 there["per_query"][cell.metric] = {f"q{i}": float(i < hits) for i in range(5)}
                 write_json(path, there)
-        lines = fill_table(table, setting)
-        write_lines(table_file(str(RUN), paper, table_name), lines)
-        write_json(
-            table_file(str(RUN), paper, table_name, "manifest.json"), make_manifest(table, lines, setting, "abc")
-        )
+        write_table(RUN, name, table, setting)
     curve = RUN / "encoders/transformer-ict/seed1/curve.csv"
     curve.parent.mkdir(parents=True)
     curve.write_text("step,loss\n0,3.5\n1,2.5\n2,2.0\n")
@@ -100,7 +83,7 @@ def finished(plan, tmp_path_factory):
     verdicts = judge_claims(claims, Measurements(RUN, [1]))
     write_rows(RUN / "claims.csv", to_findings(verdicts, "demo"), Finding)
     write_rows(RUN / "claims.groups.csv", to_comparisons(verdicts), Comparison)
-    write_league(plan)
+    write_league(RUN, TABLES, plan.config["encoders"])
     page = render(plan, RUN, ROOT / "references")
     (folder / "report.html").write_text(page, encoding="utf-8")
     yield folder

@@ -17,18 +17,14 @@ from urllib.parse import unquote, urlparse
 
 import pytest
 from browser import CHROMIUM, Browser
+from made_league import write_league, write_table
 from pypdf import PdfReader
 
 from pretrieve.base.files import write_json
 from pretrieve.base.paths import table_file
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.claims.ledger import Comparison, Finding
-from pretrieve.reporting.claims.measured import Facts, bases_of
-from pretrieve.reporting.report.league import Kept, Pair, Standing, entries_of, league
 from pretrieve.reporting.report.page import render
-from pretrieve.reporting.report.paper_order import Rank, orders
-from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
-from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_html
 from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import write_rows
@@ -67,20 +63,11 @@ def report(tmp_path_factory):
                 record["per_query"][cell.metric] = {f"q{q}": float(q < hits) for q in range(QUERIES)}
         for path, record in files.items():
             write_json(path, record)
-        lines = fill_table(table, setting)
-        write_lines(table_file(str(RUN), paper, stem), lines)
-        manifest = make_manifest(table, lines, setting, "abc")
-        write_json(table_file(str(RUN), paper, stem, "manifest.json"), manifest)
+        lines = write_table(RUN, name, table, setting)
         Path(table_file(str(RUN), paper, stem, "html")).write_text(to_html(table, lines, setting), encoding="utf-8")
-    measurements = Kept(RUN, [1], Facts(bases=bases_of(config["encoders"])))
-    filled = {name: read_lines(table_file(str(RUN), *name.split("/"))) for name in TABLES}
-    standings, pairs = league(entries_of(filled, measurements), config["encoders"], measurements)
-    for name, rows, kind in (
-        *(("league", standings, Standing), ("league.pairs", pairs, Pair)),
-        *(("order", orders(filled, measurements), Rank), ("claims", [], Finding)),
-        ("claims.groups", [], Comparison),
-    ):
-        write_rows(RUN / f"{name}.csv", rows, kind)
+    write_league(RUN, TABLES, config["encoders"])
+    write_rows(RUN / "claims.csv", [], Finding)
+    write_rows(RUN / "claims.groups.csv", [], Comparison)
     (RUN / "report.html").write_text(render(plan, RUN, ROOT / "references"), encoding="utf-8")
     yield (RUN / "report.html").resolve()
     patch.undo()

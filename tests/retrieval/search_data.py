@@ -35,6 +35,9 @@ def embeddings(kind, n=600, dim=16, q=20, seed=3):
         "duplicates": lambda: rng.normal(size=(7, dim))[rng.integers(0, 7, n)],
         "integers": lambda: rng.integers(-1, 2, size=(n, dim)),  # exact ties between different vectors
         "collapsed": lambda: np.ones((n, dim)),
+        "close": lambda: (
+            rng.normal(size=(1, dim)) + 1e-7 * rng.normal(size=(n, dim))
+        ),  # closer than float32 products tell
     }[kind]()
     queries = rng.integers(-3, 4, size=(q, dim)) if kind == "integers" else rng.normal(size=(q, dim))
     return corpus.astype(np.float32), queries.astype(np.float32), ids

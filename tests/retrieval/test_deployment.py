@@ -8,6 +8,7 @@ new one is whole; folders of a copied model stay read-only; a snippet is cut at 
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
@@ -66,11 +67,11 @@ def model(retriever: Path, wordpiece: Path) -> Path:
     return out
 
 
-def run_command(command, *words: object) -> None:
-    import argparse
-
+def run_command(command, *words: object, **options: object) -> None:
+    """``--name value`` of each of ``options`` behind the ``words``."""
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
+    words += tuple(word for name, value in options.items() for word in (f"--{name}", value))
     command.main(parser.parse_args([str(word) for word in words]))
 
 
@@ -85,21 +86,9 @@ def corpus(retriever: Path) -> Path:
 @pytest.fixture(scope="module")
 def hybrid(retriever: Path, model: Path, corpus: Path) -> Path:
     """What pretrieve index makes of them, searched with weights."""
-    run_command(
-        index_command,
-        "--documents",
-        corpus,
-        "--model",
-        model,
-        "--out",
-        retriever.parent / "even",
-        "--language",
-        "en",
-        "--precision",
-        "fp32",
-    )
-    out = retriever.parent / "hybrid"
-    shutil.copytree(retriever.parent / "even", out)
+    even, out = retriever.parent / "even", retriever.parent / "hybrid"
+    run_command(index_command, documents=corpus, model=model, out=even, language="en", precision="fp32")
+    shutil.copytree(even, out)
     about = json.loads((out / "search.json").read_text()) | {"weights": {"bm25": 0.6, "dense": 0.2}, "depth": 40}
     (out / "search.json").write_text(json.dumps(about))
     return out
@@ -485,48 +474,18 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
     assert places == sorted(places) and printed.count("\n") >= 6
 
     (tmp_path / "questions.txt").write_text(f"{QUESTIONS[0]}\n\n{QUESTIONS[1]}\n")
-    run_command(
-        search_command,
-        "--index",
-        hybrid,
-        "--file",
-        tmp_path / "questions.txt",
-        "--top",
-        3,
-        "--out",
-        tmp_path / "a.trec",
-    )
+    run_command(search_command, index=hybrid, file=tmp_path / "questions.txt", top=3, out=tmp_path / "a.trec")
     run = pretrieve.read_trec(tmp_path / "a.trec")
     assert run.query_ids == ["1", "3"] and run.doc_ids == [[hit.doc_id for hit in hits] for hits in found[:2]]
 
     lines = [json.dumps({"_id": f"q{number}", "text": text}) for number, text in enumerate(QUESTIONS)]
     (tmp_path / "questions.jsonl").write_text("\n".join(lines))
-    run_command(
-        search_command,
-        "--index",
-        hybrid,
-        "--file",
-        tmp_path / "questions.jsonl",
-        "--top",
-        3,
-        "--out",
-        tmp_path / "a.jsonl",
-    )
+    run_command(search_command, index=hybrid, file=tmp_path / "questions.jsonl", top=3, out=tmp_path / "a.jsonl")
     records = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
     assert [record["query_id"] for record in records] == ["q0", "q1", "q2"]
     assert records[2]["hits"] == [hit._asdict() for hit in found[2]] and records[2]["text"] == QUESTIONS[2]
     (tmp_path / "packed.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    run_command(
-        search_command,
-        "--index",
-        hybrid,
-        "--file",
-        tmp_path / "packed.jsonl.gz",
-        "--top",
-        3,
-        "--out",
-        tmp_path / "b.jsonl",
-    )
+    run_command(search_command, index=hybrid, file=tmp_path / "packed.jsonl.gz", top=3, out=tmp_path / "b.jsonl")
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
     table = tmp_path / "questions.TSV"
     table.write_text("qid\tQuery\n" + "".join(f"q{number}\t{text}\n" for number, text in enumerate(QUESTIONS)))

@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from small_body import byte_level
+from tokenizers import Tokenizer, models, pre_tokenizers
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
@@ -50,17 +51,6 @@ TEXTS = [
 PAIRS = [("A ship.", TEXTS[1]), ("Iron.", TEXTS[2]), ("Café", "Café and a boat")]
 QUERY_LENGTH, PASSAGE_LENGTH = 9, 21
 TOLERANCE = 1e-5
-
-
-def byte_level() -> Tokenizer:
-    """RoBERTa's kind; its own template has two separators between texts."""
-    entries = ["<s>", "<pad>", "</s>", "<unk>", *sorted(pre_tokenizers.ByteLevel.alphabet()), "Ġb", "<mask>"]
-    vocabulary = {entry: number for number, entry in enumerate(entries)}
-    tokenizer = Tokenizer(models.BPE(vocabulary, [("Ġ", "b")], unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
-    return tokenizer
 
 
 def sentence_piece() -> Tokenizer:

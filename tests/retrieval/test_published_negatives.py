@@ -86,17 +86,8 @@ def test_the_program_and_the_training_that_reads_it(task: Path, tmp_path: Path, 
     out = tmp_path / "negatives/seed0.jsonl.gz"
     made = tmp_path / "c"
     collection = make(made, [(f"q{i}", f"d{(i + 1 + j) % 40}") for i in range(30) for j in range(3)])
-    ended = program(
-        "workflow_scripts/published_negatives.py",
-        "--collection",
-        collection,
-        "--task",
-        task,
-        "--out",
-        out,
-        "--depth",
-        2,
-    )
+    words = ["--collection", collection, "--task", task, "--out", out, "--depth", 2]
+    ended = program("workflow_scripts/published_negatives.py", *words)
     assert ended.returncode == 0, ended.stderr
     negatives = read_negatives(out)
     assert len(negatives) == 27  # a tenth of the training queries is dev

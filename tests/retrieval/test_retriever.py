@@ -50,6 +50,12 @@ def save(directory: Path, words: Tokenizer, sharing: str, kind: str, pooling: st
     return dual.eval()
 
 
+def exported(folder: Path, wordpiece: Path, *shape: str) -> None:
+    """A retriever in ``own``, and its model of sentence-transformers in ``out``."""
+    save(folder / "own", Tokenizer.from_file(str(wordpiece)), *shape)
+    export(folder / "own", wordpiece, folder / "out", Reading(20, 20))
+
+
 @pytest.mark.parametrize(
     ("sharing", "kind", "pooling", "similarity", "head"),
     [
@@ -103,9 +109,7 @@ def test_an_encoder_of_transformers(tmp_path: Path, wordpiece: Path) -> None:
 
 
 def test_a_pooling_that_a_directory_says_is_not_said_again(tmp_path: Path, wordpiece: Path) -> None:
-    words = Tokenizer.from_file(str(wordpiece))
-    save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    exported(tmp_path, wordpiece, "sde", "transformer", "mean", "dot", "none")
     for name in ("own", "out"):
         with pytest.raises(ConfigError, match="says the pooling .*itself; leave pooling='cls' out"):
             pretrieve.load(tmp_path / name, wordpiece, pooling="cls")
@@ -152,8 +156,7 @@ def test_older_settings_and_prompts(tmp_path: Path, wordpiece: Path) -> None:
 
 
 def test_where_the_cosine_compares_inner_products_of_the_vectors_are_cosines(tmp_path: Path, wordpiece: Path) -> None:
-    save(tmp_path / "own", Tokenizer.from_file(str(wordpiece)), "sde", "transformer", "mean", "dot", "linear")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    exported(tmp_path, wordpiece, "sde", "transformer", "mean", "dot", "linear")
     path = tmp_path / "out/config_sentence_transformers.json"
     settings, plain = json.loads(path.read_text()), pretrieve.load(tmp_path / "out").encode_passages(TEXTS)
     for similarity in ("cosine", None):  # None: the default of sentence-transformers
@@ -170,9 +173,7 @@ def test_where_the_cosine_compares_inner_products_of_the_vectors_are_cosines(tmp
 
 
 def test_texts_are_cut_where_sentence_transformers_6_cuts_them(tmp_path: Path, wordpiece: Path) -> None:
-    words = Tokenizer.from_file(str(wordpiece))
-    save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    exported(tmp_path, wordpiece, "sde", "transformer", "mean", "dot", "none")
     (tmp_path / "out/sentence_bert_config.json").write_text("{}")
     settings = tmp_path / "out/tokenizer_config.json"
     for said, read in ((9, 9), (int(1e30), SHAPE["max_positions"])):
@@ -182,8 +183,7 @@ def test_texts_are_cut_where_sentence_transformers_6_cuts_them(tmp_path: Path, w
 
 def test_lengths_that_are_given_are_read(tmp_path: Path, wordpiece: Path) -> None:
     words, texts = Tokenizer.from_file(str(wordpiece)), ["the boat and the sea " * 150]
-    save(tmp_path / "own", words, "sde", "transformer", "mean", "dot", "none")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    exported(tmp_path, wordpiece, "sde", "transformer", "mean", "dot", "none")
     settings = tmp_path / "out/sentence_bert_config.json"
     settings.unlink()
     # The name of an old version; sentence-transformers reads a query of 15 tokens, whatever else is said.
@@ -222,9 +222,7 @@ def test_other_tokens_around_a_text_are_refused(tmp_path: Path, wordpiece: Path)
 
 
 def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
-    words = Tokenizer.from_file(str(wordpiece))
-    save(tmp_path / "own", words, "sde", "transformer", "cls", "dot", "orqa")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    exported(tmp_path, wordpiece, "sde", "transformer", "cls", "dot", "orqa")
     with pytest.raises(
         DataError, match="found the module Dense in place 2; expected Transformer, Pooling, at most one Dense"
     ):
@@ -277,8 +275,7 @@ def test_a_tokenizer_of_another_vocabulary(tmp_path: Path, wordpiece: Path) -> N
 
 
 def test_towers_with_different_vocabularies_are_refused(tmp_path: Path, wordpiece: Path) -> None:
-    save(tmp_path / "own", Tokenizer.from_file(str(wordpiece)), "ade", "transformer", "cls", "dot", "none")
-    export(tmp_path / "own", wordpiece, tmp_path / "out", Reading(20, 20))
+    exported(tmp_path, wordpiece, "ade", "transformer", "cls", "dot", "none")
     (own,) = (tmp_path / "out").glob("document*/tokenizer.json")
     pretrieve.train_wordpiece(["another text"], 40, min_frequency=1).save(str(own))
     with pytest.raises(DataError, match="queries and documents have different vocabularies"):

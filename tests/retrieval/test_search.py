@@ -7,49 +7,22 @@ is 0, or is left out of what is scored again.
 
 import numpy as np
 import pytest
+from search_data import embeddings, hits, products, ranking, write_store
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as module
-from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.index import _coretype, build_index, load_faiss
 from pretrieve.retrieval.search import rank_rows, search
-from pretrieve.retrieval.shards import Shards
 
 
-def store(directory, matrix, shard_rows, name="corpus"):
-    writer = EmbeddingWriter(directory, name, len(matrix), matrix.shape[1], "k", Shards(shard_rows))
-    for shard, start, stop in writer.pending():
-        writer.write(shard, matrix[start:stop])
-    writer.finish()
-    return EmbeddingReader(directory, name)
+def data(kind, n=700):
+    """Of ``duplicates``, every vector comes about 100 times: more ties than MARGIN at every cut."""
+    return embeddings(kind, n, q=40)
 
 
 def reference(corpus, queries, doc_ids, depth):
-    scores = (queries.astype(np.float64) @ corpus.astype(np.float64).T).astype(np.float32)
-    return [sorted(zip((-row).tolist(), doc_ids, strict=True))[:depth] for row in scores]
-
-
-def as_reference(run):
-    return [
-        list(zip((-scores).tolist(), ids, strict=True)) for ids, scores in zip(run.doc_ids, run.scores, strict=True)
-    ]
-
-
-def data(kind, n=700, dim=16, q=40):
-    rng = np.random.default_rng(3)
-    ids = [f"d{i}" for i in rng.permutation(n)]
-    if kind == "random":
-        corpus = rng.normal(size=(n, dim))
-    elif kind == "duplicates":  # every vector about 100 times: more ties than MARGIN at every cut
-        corpus = rng.normal(size=(7, dim))[rng.integers(0, 7, n)]
-    elif kind == "integers":  # many exact ties between different vectors
-        corpus = rng.integers(-1, 2, size=(n, dim))
-    elif kind == "close":  # nearer to one another than float32 products can tell
-        corpus = rng.normal(size=(1, dim)) + 1e-7 * rng.normal(size=(n, dim))
-    else:  # a collapsed encoder
-        corpus = np.ones((n, dim))
-    queries = rng.integers(-3, 4, size=(q, dim)) if kind == "integers" else rng.normal(size=(q, dim))
-    return corpus.astype(np.float32), queries.astype(np.float32), ids
+    return ranking(products(queries, corpus), doc_ids, depth)
 
 
 @pytest.mark.parametrize("kind", ["random", "duplicates", "integers", "close", "collapsed"])
@@ -59,29 +32,29 @@ def test_equals_the_float64_ranking_for_any_batch_and_shards(tmp_path, monkeypat
     expected = reference(corpus, queries, ids, depth)
     monkeypatch.setattr(module, "BLOCK", 97)
     for shard_rows, batch in ((1000, 1000), (64, 7)):
-        reader = store(tmp_path / str(shard_rows), corpus, shard_rows)
-        assert as_reference(search(reader, queries, ids, depth, batch)) == expected
-    assert as_reference(search(build_index(reader), queries, ids, depth, 16)) == expected
+        reader = write_store(tmp_path / str(shard_rows), corpus, shard_rows)
+        assert hits(search(reader, queries, ids, depth, batch)) == expected
+    assert hits(search(build_index(reader), queries, ids, depth, 16)) == expected
 
 
 def test_depth_beyond_the_corpus_returns_all_of_it(tmp_path):
     corpus, queries, ids = data("random", n=9)
-    run = search(store(tmp_path, corpus, 4), queries, ids, 50)
-    assert as_reference(run) == reference(corpus, queries, ids, 9)
+    run = search(write_store(tmp_path, corpus, 4), queries, ids, 50)
+    assert hits(run) == reference(corpus, queries, ids, 9)
     assert len(run.doc_ids[0]) == 9
 
 
 def test_an_empty_corpus_or_query_set_gives_empty_rankings(tmp_path):
     corpus, queries, ids = data("random", n=9)
-    assert search(store(tmp_path / "a", corpus[:0], 4), queries[:2], [], 5).doc_ids == [[], []]
-    assert len(search(store(tmp_path / "b", corpus, 4), queries[:0], ids, 5)) == 0
+    assert search(write_store(tmp_path / "a", corpus[:0], 4), queries[:2], [], 5).doc_ids == [[], []]
+    assert len(search(write_store(tmp_path / "b", corpus, 4), queries[:0], ids, 5)) == 0
 
 
 def test_agrees_with_torch(tmp_path):
     torch = pytest.importorskip("torch")
     corpus, queries, ids = data("random", n=500)
     top = torch.topk(torch.from_numpy(queries).double() @ torch.from_numpy(corpus).double().T, 20)
-    run = search(store(tmp_path, corpus, 128), queries, ids, 20)
+    run = search(write_store(tmp_path, corpus, 128), queries, ids, 20)
     assert run.doc_ids == [[ids[i] for i in row] for row in top.indices.tolist()]
     np.testing.assert_allclose(np.stack(run.scores), top.values.numpy(), rtol=1e-6)
 
@@ -97,13 +70,13 @@ def test_memory_of_the_candidates_does_not_grow_with_shards(tmp_path, monkeypatc
         return result
 
     monkeypatch.setattr(module, "_merge", spy)
-    search(store(tmp_path, corpus, 10), queries, ids, 5)
+    search(write_store(tmp_path, corpus, 10), queries, ids, 5)
     assert widths == [(len(queries), 5 + module.MARGIN)]
 
 
 def test_wrong_inputs_are_named(tmp_path):
     corpus, queries, ids = data("random", n=20)
-    reader = store(tmp_path, corpus, 8)
+    reader = write_store(tmp_path, corpus, 8)
     with pytest.raises(DataError, match="19 document ids for 20 embeddings"):
         search(reader, queries, ids[:19], 5)
     with pytest.raises(DataError, match=r"expected \(queries, 16\)"):

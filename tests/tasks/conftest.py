@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from linked_corpus import corpus_of, write_corpus
 from tokenizers import Tokenizer
 
-from pretrieve.corpora.builder import build_corpus
-from pretrieve.corpora.mediawiki import read_encyclopedia
 from pretrieve.text.vocabulary import train_wordpiece
 
 #: title → (lead, description); the page of the first stands in the dump below.
@@ -40,15 +39,6 @@ NO_INTRODUCTION = """== Hue ==
 Azure is the colour of a clear sky at noon, between blue and cyan, and is known from heraldry.
 """
 
-DUMP = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">
-{pages}
-</mediawiki>
-"""
-_PAGE = (
-    "<page><title>{title}</title><ns>0</ns><id>{number}</id><revision><id>1</id>"
-    '<text xml:space="preserve">{text}</text></revision></page>'
-)
-
 
 @pytest.fixture(scope="session")
 def tokenizer() -> Tokenizer:
@@ -71,17 +61,14 @@ def azimuth() -> str:
 @pytest.fixture(scope="session")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """13 leads, a page for one of them (Aardvark), a page without a lead (Azimuth), one without an intro (Azure)."""
-    directory = tmp_path_factory.mktemp("corpus")
-    texts = {"Aardvark": PAGE, "Azimuth": NO_LEAD, "Azure": NO_INTRODUCTION}
-    pages = [_PAGE.format(title=title, number=i, text=text) for i, (title, text) in enumerate(texts.items(), start=1)]
-    (directory / "dump.xml").write_text(DUMP.format(pages="\n".join(pages)))
-    leads = {
-        title: {"title": title, "extract": lead, "description": description, "topic": ""}
-        for title, (lead, description) in LEADS.items()
-    }
-    (directory / "leads.json").write_text(json.dumps(leads))
-    build_corpus(read_encyclopedia([directory / "dump.xml"], directory / "leads.json"), directory)
-    return directory
+    pages = {"Aardvark": PAGE, "Azimuth": NO_LEAD, "Azure": NO_INTRODUCTION}
+    return corpus_of(tmp_path_factory.mktemp("corpus"), pages, LEADS)
+
+
+@pytest.fixture(scope="session")
+def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Pages that link to leads: :mod:`linked_corpus`."""
+    return write_corpus(tmp_path_factory.mktemp("linked"))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A corpus of full pages with sections, paragraphs and links, for the tests of the tasks that are made of them."""
+"""Corpora of pages and leads for the tests of tasks; one of full pages with sections, paragraphs and links."""
 
 from __future__ import annotations
 
@@ -26,9 +26,27 @@ def links_of(page: int) -> list[int]:
     return [5 * page + i for i in range(8)]
 
 
+def corpus_of(directory: Path, pages: dict[str, str], leads: dict[str, tuple[str, str]] | None = None) -> Path:
+    """A corpus of pages (title → wikitext) and leads (title → lead and description)."""
+    dump = "".join(
+        f"<page><title>{title}</title><ns>0</ns><id>{number}</id><revision><id>1</id>"
+        f'<text xml:space="preserve">{escape(text)}</text></revision></page>\n'
+        for number, (title, text) in enumerate(pages.items(), start=1)
+    )
+    namespace = "http://www.mediawiki.org/xml/export-0.10/"
+    (directory / "dump.xml").write_text(f'<mediawiki xmlns="{namespace}" version="0.10">\n{dump}</mediawiki>\n')
+    entries = {
+        title: {"title": title, "extract": lead, "description": description, "topic": ""}
+        for title, (lead, description) in (leads or {}).items()
+    }
+    (directory / "leads.json").write_text(json.dumps(entries))
+    build_corpus(read_encyclopedia([directory / "dump.xml"], directory / "leads.json"), directory)
+    return directory
+
+
 def write_corpus(directory: Path) -> Path:
     """Pages with an introduction and three sections of two paragraphs with four sentences; leads of one paragraph."""
-    pages = []
+    pages = {}
     for page in range(PAGES):
         text, links = "", iter(links_of(page))
         for section in range(4):
@@ -37,18 +55,9 @@ def write_corpus(directory: Path) -> Path:
                 marks = [f" near [[Lead {target}]]" if (target := next(links, None)) is not None else "", "", "", ""]
                 lines = [sentence(page, section, paragraph, n, mark) for n, mark in enumerate(marks)]
                 text += " ".join([*lines, "Too short."]) + "\n\n"
-        pages.append(
-            f"<page><title>Page {page}</title><ns>0</ns><id>{page + 1}</id><revision><id>1</id>"
-            f'<text xml:space="preserve">{escape(text)}</text></revision></page>'
-        )
-    dump = '<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">\n' + "\n".join(pages)
-    (directory / "dump.xml").write_text(dump + "\n</mediawiki>\n")
+        pages[f"Page {page}"] = text
     leads = {}
-    for lead in range(LEADS):
-        title = f"Lead {lead}"
+    for lead in range(1, LEADS):  # a link to Lead 0 leads out of the corpus
         words = [f"This {_WORDS[(lead + n) % 10]} belongs to lead {lead} as its sentence {n} tells." for n in range(3)]
-        leads[title] = {"title": title, "extract": " ".join(words), "description": "", "topic": ""}
-    del leads["Lead 0"]  # a link that leads out of the corpus
-    (directory / "leads.json").write_text(json.dumps(leads))
-    build_corpus(read_encyclopedia([directory / "dump.xml"], directory / "leads.json"), directory)
-    return directory
+        leads[f"Lead {lead}"] = " ".join(words), ""
+    return corpus_of(directory, pages, leads)

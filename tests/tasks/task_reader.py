@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-import subprocess
-import sys
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from pretrieve.commands import bm25
 from pretrieve.corpora.tables import read_table
 from pretrieve.tasks.task import SCHEMAS
 from pretrieve.text.token_store import TokenStore
@@ -67,11 +67,13 @@ class Task:
 
 
 def search_by_bm25(task: Path, metrics: str = "mrr@10") -> dict[str, Path]:
-    """Run the workflow's program on all queries of a task; returns the files that it writes beside the task, by option."""
+    """Search for all queries of a task as the workflow does; returns the files that are written beside it, by option."""
     names = {"index-dir": "index", "runs": "run.trec", "outputs": "metrics.json", "costs": "cost.json"}
-    names |= {"negatives": "negatives.jsonl.gz", "log": "log"}
+    names |= {"negatives": "negatives.jsonl.gz"}
     places = {option: task.with_name(f"{task.name}-{name}") for option, name in names.items()}
-    program = [sys.executable, str(Path(__file__).resolve().parents[2] / "workflow_scripts/bm25.py")]
-    program += ["--task", str(task), "--sizes", "full", "--metrics", *metrics.split()]
-    subprocess.run(program + [str(word) for pair in places.items() for word in ("--" + pair[0], pair[1])], check=True)
+    words = ["--task", task, "--sizes", "full", "--metrics", *metrics.split()]
+    words += [word for option, place in places.items() for word in (f"--{option}", place)]
+    parser = argparse.ArgumentParser()
+    bm25.add_arguments(parser)
+    bm25.main(parser.parse_args([str(word) for word in words]))
     return places

@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from mirror import MIRROR, needs
 from task_reader import search_by_bm25
 from tokenizers import Tokenizer
 
@@ -26,9 +26,6 @@ from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.qrels_lines import read_qrels
 from pretrieve.tasks.splits import Target
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
 
 DOCUMENTS = [
     {"_id": "MED-1", "title": "Ünïcode", "text": "line\u2028separator and\ttab", "metadata": {"url": "x"}},
@@ -236,7 +233,7 @@ def test_the_table_of_sets() -> None:
     assert all(("dev" if name == "msmarco" else "test") in counts.queries for name, counts in SETS.items())
 
 
-@pytest.mark.skipif(not (MIRROR / "scifact").exists(), reason="no copy of SciFact at hand")
+@needs("scifact")
 def test_scifact(tmp_path: Path) -> None:
     found = build_collection("beir", beir_files(MIRROR / "scifact"), tmp_path / "c", {"name": "scifact"})
     assert found.stats["warnings"] == {}
@@ -261,7 +258,7 @@ def test_scifact(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(not (MIRROR / "scifact").exists(), reason="no copy of SciFact at hand")
+@needs("scifact")
 def test_bm25_on_scifact_is_anserinis(tmp_path: Path, tokenizer: Tokenizer) -> None:
     """The numbers of its regressions-beir-v1.0.0-scifact-flat.md, with title and text in one field."""
     build_collection("beir", beir_files(MIRROR / "scifact"), tmp_path / "c", {"name": "scifact"})
@@ -270,7 +267,7 @@ def test_bm25_on_scifact_is_anserinis(tmp_path: Path, tokenizer: Tokenizer) -> N
     assert found == pytest.approx({"ndcg@10": 0.6789, "recall@100": 0.9253}, abs=5e-5)
 
 
-@pytest.mark.skipif(not (MIRROR / "msmarco_mini_dl19").exists(), reason="no copy of the miniature at hand")
+@needs("msmarco_mini_dl19")
 def test_the_miniature_of_dl19(tmp_path: Path) -> None:
     found = build_collection("beir", beir_files(MIRROR / "msmarco_mini_dl19"), tmp_path / "c")
     assert found.stats["counts"]["documents"] == 5000
@@ -284,7 +281,7 @@ def test_the_miniature_of_dl19(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(not (MIRROR / "beir_topics_qrels").exists(), reason="no copy of BEIR's judgements at hand")
+@needs("beir_topics_qrels")
 @pytest.mark.parametrize("name", ["arguana", "fiqa", "nfcorpus", "scidocs", "scifact", "trec-covid"])
 def test_published_judgements_have_the_counts_of_the_table(name: str) -> None:
     place = MIRROR / "beir_topics_qrels"

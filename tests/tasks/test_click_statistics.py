@@ -10,7 +10,6 @@ import json
 from pathlib import Path
 
 from example_reader import Examples
-from linked_corpus import write_corpus
 from official_files import built, put, tsv
 from tokenizers import Tokenizer
 
@@ -64,12 +63,10 @@ def test_mind(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert (stats["dev"]["clicks"], stats["dev"]["candidates"], stats["dev"]["history_clicks"]) == (2.0, 3.0, 1.0)
 
 
-def test_links_as_clicks(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_links_as_clicks(tmp_path: Path, tokenizer: Tokenizer, linked: Path) -> None:
     """Recounted from the task: train with what validates, and dev is what tests."""
     sizes = {"full": "all"}
-    stats = build_link_clicks(
-        write_corpus(tmp_path), Target(tokenizer, tmp_path / "out", sizes, 1), candidates=7, first=2
-    )
+    stats = build_link_clicks(linked, Target(tokenizer, tmp_path / "out", sizes, 1), candidates=7, first=2)
     task = Examples(tmp_path / "out")
     for name, splits in {"train": ("train", "valid"), "dev": ("test",)}.items():
         ids = [i for split in splits for i in task.splits["full"][split]]

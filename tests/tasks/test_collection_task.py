@@ -9,8 +9,6 @@ a training query is held out although a share of 0 is asked for.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +25,6 @@ from pretrieve.tasks.collection_task import TITLES, build_collection_task
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.splits import Target
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = 60
 
 
@@ -252,44 +249,24 @@ def test_what_cannot_be_built(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert not (tmp_path / "t").exists()
 
 
-def test_the_programs(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_the_programs(tmp_path: Path, tokenizer: Tokenizer, program) -> None:
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     (tmp_path / "collection.tsv").write_text("".join(f"{i}\tThe aardvark number {i} digs.\n" for i in range(9)))
     (tmp_path / "queries.tsv").write_text("7\twhat digs?\n")
     (tmp_path / "qrels.tsv").write_text("7\t0\t3\t1\n")
     names = {"collection": "collection.tsv", "test_queries": "queries.tsv", "test_qrels": "qrels.tsv"}
     files = [f"{name}={tmp_path / file}" for name, file in names.items()]
-    read = [
-        sys.executable,
-        str(ROOT / "workflow_scripts/collection.py"),
-        "msmarco-passage",
-        "--out",
-        str(tmp_path / "c"),
-    ]
-    read += ["--log", str(tmp_path / "log")]
-    options = ["--options", '{"official": false}', "--files"]
-
-    def run(command: list[str]) -> tuple[int, str, str]:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        return done.returncode, done.stdout, done.stderr.splitlines()[-1] if done.stderr else ""
-
-    code, out, error = run([*read, *options, *files])
-    assert code == 0, error
-    assert (
-        "collection: 9 documents, 1 judgements" in out and "collection: 9 documents" in (tmp_path / "log").read_text()
-    )
-    command = [
-        sys.executable,
-        str(ROOT / "workflow_scripts/task.py"),
-        "collection",
-        "--files",
-        f"collection={tmp_path / 'c'}",
-    ]
-    command += ["--tokenizer", str(tmp_path / "tokenizer.json"), "--out", str(tmp_path / "t"), "--sizes", "full=all"]
-    code, out, error = run(command)
-    assert code == 0, error
-    assert json.loads(out) == Task(tmp_path / "t").stats
-    code, _, error = run([*read, *options, files[0], files[0]])
-    twice = f"{tmp_path}/collection.tsv"
-    assert code == 1
-    assert error == (f"ConfigError: --files: 'collection' is given twice, as {twice} and {twice}; give each name once.")
+    read = ["workflow_scripts/collection.py", "msmarco-passage", "--out", tmp_path / "c", "--log", tmp_path / "log"]
+    read += ["--options", '{"official": false}', "--files"]
+    done = program(*read, *files)
+    assert done.returncode == 0, done.stderr
+    assert "collection: 9 documents, 1 judgements" in done.stdout
+    assert "collection: 9 documents" in (tmp_path / "log").read_text()
+    build = ["workflow_scripts/task.py", "collection", "--files", f"collection={tmp_path / 'c'}", "--sizes", "full=all"]
+    done = program(*build, "--tokenizer", tmp_path / "tokenizer.json", "--out", tmp_path / "t")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == Task(tmp_path / "t").stats
+    done = program(*read, files[0], files[0])
+    twice, said = f"{tmp_path}/collection.tsv", done.stderr.splitlines()[-1]
+    assert done.returncode == 1
+    assert said == f"ConfigError: --files: 'collection' is given twice, as {twice} and {twice}; give each name once."

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import copy
 import json
-import subprocess
-import sys
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -27,7 +25,6 @@ from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import EXAMPLE_READERS, fits
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "workflow_scripts/task.py"
 
 
 @pytest.fixture(scope="module")
@@ -91,29 +88,25 @@ def test_mistakes_of_the_configuration(dataset: dict, message: str, configuratio
         check(with_dataset(configuration, **dataset))
 
 
-def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, PROGRAM, *map(str, words)], capture_output=True, text=True, check=False)
-
-
-def test_program(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_program(tmp_path: Path, tokenizer: Tokenizer, program) -> None:
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     rows = "sentence\tlabel\n" + "".join(f"film {i}\t{i % 2}\n" for i in range(30))
     files = put(tmp_path, train=rows, dev=rows)
     named = [f"{name}={path}" for name, path in files.items()]
-    common = ["--tokenizer", tmp_path / "tokenizer.json", "--sizes", "full=all", "--out", tmp_path / "out"]
-    ended = run("sst-2", *common, "--files", *named, "--options", '{"counts": "any", "held_out_share": 0.2}')
+    command = ["workflow_scripts/task.py", "sst-2", "--tokenizer", tmp_path / "tokenizer.json", "--sizes", "full=all"]
+    command += ["--out", tmp_path / "out", "--files", *named]
+    ended = program(*command, "--options", '{"counts": "any", "held_out_share": 0.2}')
     assert ended.returncode == 0, ended.stderr
     statistics = json.loads(ended.stdout.splitlines()[-1])
     assert statistics["examples"] == 60 and statistics["about"]["licence"] == "not stated"
     assert statistics["splits"]["full"]["test"] == 30
-    ended = run("sst-2", *common, "--files", *named)
+    ended = program(*command)
     assert ended.returncode != 0 and "30 records in the file 'train'; expected 67,349" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 
-def test_the_list_is_light() -> None:
+def test_the_list_is_light(program) -> None:
     """The workflow reads it at every start."""
     module = "pretrieve.benchmarks.readers"
     code = f"import sys, {module}; print({{'pyarrow', 'numpy', 'tokenizers'}} & set(sys.modules))"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ended.stdout.strip() == "set()"
+    assert program("-c", code).stdout.strip() == "set()"

@@ -8,10 +8,10 @@ unknown label passes.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+from mirror import MIRROR, needs
 from official_files import built, left_behind, put, tsv
 from tokenizers import Tokenizer
 
@@ -20,9 +20,6 @@ from pretrieve.benchmarks.official.glue import LAYOUTS, read_glue
 from pretrieve.benchmarks.reading import build_task
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.splits import Target
-
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", Path(__file__).parents[2].parent / "shared/mirror"))
-needs_mirror = pytest.mark.skipif(not (MIRROR / "sst2").exists(), reason="no SST-2 below PRETRIEVE_TEST_MIRROR")
 
 _PARSES = (
     "index | promptID | pairID | genre | sentence1_binary_parse | sentence2_binary_parse | sentence1_parse | "
@@ -162,7 +159,7 @@ def test_share_that_leaves_nothing(tmp_path: Path, tokenizer: Tokenizer) -> None
             built("sst-2", files, tokenizer, tmp_path / "out", held_out_share=share)
 
 
-@needs_mirror
+@needs("sst2")
 def test_the_real_sst2(tmp_path: Path, tokenizer: Tokenizer) -> None:
     files = {"train": "train_full.tsv.gz", "dev": "dev.tsv", "test": "test-labeled.tsv"}
     paths = {name: MIRROR / "sst2" / file for name, file in files.items()}
@@ -173,7 +170,7 @@ def test_the_real_sst2(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert test[436].texts[0].startswith("so clichéd that , at one point ,")
 
 
-@needs_mirror
+@needs("sst2")
 def test_parts_of_the_real_sst2_are_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
     names = {"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"}
     files = {name: MIRROR / "sst2" / file for name, file in names.items()}

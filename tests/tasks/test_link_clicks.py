@@ -13,17 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from example_reader import Examples, tree_bytes
-from linked_corpus import PAGES, links_of, write_corpus
+from linked_corpus import PAGES, links_of
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.link_clicks import build_link_clicks, impressions
 from pretrieve.tasks.splits import Target
-
-
-@pytest.fixture(scope="module")
-def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("linked"))
 
 
 @pytest.fixture(scope="module")

@@ -8,11 +8,11 @@ mixed up.
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
+from mirror import MIRROR, needs
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official import msmarco
@@ -20,9 +20,6 @@ from pretrieve.benchmarks.reading import build_collection
 from pretrieve.raw import column_blocks
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.qrels_lines import read_qrels
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror")) / "msmarco"
 
 PASSAGES = [
     "The presence of communication amid scientific minds",
@@ -166,7 +163,7 @@ def test_official_counts_are_asserted(files: dict[str, Path]) -> None:
         build(files, "collection", official=True)
 
 
-@pytest.mark.skipif(not MIRROR.exists(), reason="no copy of MS MARCO's queries at hand")
+@needs("msmarco")
 @pytest.mark.parametrize(
     ("year", "queries", "counts"),
     [("2019", "msmarco-test2019-queries.tsv", (43, 9260)), ("2020", "topics.dl20.txt", (54, 11386))],
@@ -178,16 +175,16 @@ def test_real_queries_and_judgements(
     judged = {
         row.doc_id
         for name in ("qrels.dev.small.tsv", f"{year}qrels-pass.txt")
-        for row in read_qrels(MIRROR / name, "trec")
+        for row in read_qrels(MIRROR / "msmarco" / name, "trec")
     }
     (tmp_path / "collection.tsv").write_text("".join(f"{name}\tpassage {name}\n" for name in sorted(judged, key=int)))
     monkeypatch.setattr(msmarco, "PASSAGES", len(judged))
     files = {
         "collection": tmp_path / "collection.tsv",
-        "dev_queries": MIRROR / "queries.dev.small.tsv",
-        "dev_qrels": MIRROR / "qrels.dev.small.tsv",
-        "test_queries": MIRROR / queries,
-        "test_qrels": MIRROR / f"{year}qrels-pass.txt",
+        "dev_queries": MIRROR / "msmarco/queries.dev.small.tsv",
+        "dev_qrels": MIRROR / "msmarco/qrels.dev.small.tsv",
+        "test_queries": MIRROR / "msmarco" / queries,
+        "test_qrels": MIRROR / f"msmarco/{year}qrels-pass.txt",
     }
     found = build_collection("msmarco-passage", files, tmp_path / "c")
     stats = found.stats["counts"]
@@ -200,7 +197,7 @@ def test_real_queries_and_judgements(
     assert {entry["values"] for entry in grades.to_pylist()} == {0, 1, 2, 3}
 
 
-@pytest.mark.skipif(not MIRROR.exists(), reason="no copy of MS MARCO's queries at hand")
+@needs("msmarco")
 def test_all_of_dev_is_told_from_dev_small() -> None:
-    judged = list(read_qrels(MIRROR / "qrels.dev.tsv.gz", "trec"))
+    judged = list(read_qrels(MIRROR / "msmarco/qrels.dev.tsv.gz", "trec"))
     assert (len({row.query_id for row in judged}), len(judged)) == msmarco.PASSAGE_COUNTS["dev"][1]

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from mirror import MIRROR, needs
 from task_reader import Task
 from tokenizers import Tokenizer
 
@@ -29,10 +29,6 @@ from pretrieve.corpora.tables import read_table
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.tasks.splits import Target
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
-real = pytest.mark.skipif(not (MIRROR / "multireqa").exists(), reason="needs the mirror's multireqa/")
 
 #: Candidates of the published files: of the README, and of train/SQuAD as it is.
 OFFICIAL_COUNTS = {"dev/SQuAD": 10_642, "dev/NaturalQuestions": 22_118, "train/SQuAD": 95_659}
@@ -231,7 +227,7 @@ def test_no_question_that_can_be_used(tmp_path: Path, tokenizer: Tokenizer) -> N
     assert not (tmp_path / "task").exists()
 
 
-@real
+@needs("multireqa")
 @pytest.mark.parametrize("name", OFFICIAL_COUNTS)
 def test_the_real_offsets(name: str) -> None:
     candidates = list(read_candidates(MIRROR / f"multireqa/{name}/candidates.json.gz"))
@@ -242,7 +238,7 @@ def test_the_real_offsets(name: str) -> None:
     assert (len(questions), sum(map(len, questions))) == expected[name]
 
 
-@real
+@needs("multireqa")
 def test_offsets_are_characters_with_an_exclusive_end() -> None:
     """The candidates of a context must fit a paragraph of SQuAD: with the end read otherwise, next to none does."""
     paragraphs, problems = read_squad(MIRROR / "squad/dev-v1.1.reconstructed.json.gz")

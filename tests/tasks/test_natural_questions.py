@@ -10,17 +10,15 @@ from __future__ import annotations
 import copy
 import gzip
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from mirror import MIRROR, needs
 from task_reader import Task
 from tokenizers import Tokenizer
 
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.natural_questions import build_natural_questions, page_title, read_paragraphs
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, read_questions
 from pretrieve.benchmarks.official.squad_json import Answer, Question
@@ -28,10 +26,6 @@ from pretrieve.benchmarks.official.squad_reqa import build_squad
 from pretrieve.benchmarks.reading import build_task
 from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.splits import Target
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
-real = pytest.mark.skipif(not (MIRROR / "squad").exists(), reason="needs the mirror's squad/")
 
 # a no-break space is white space to str.split(); <3 is a word.
 TEXT = (
@@ -246,7 +240,7 @@ def test_more_sentences_of_a_corpus(tmp_path: Path, tokenizer: Tokenizer, corpus
     assert all(row["sentence"] for row in more)
 
 
-@real
+@needs("squad")
 def test_one_file_of_squad_plays_every_part(tmp_path: Path, tokenizer: Tokenizer, corpus: Path) -> None:
     file = MIRROR / "squad/dev-v1.1.reconstructed.json.gz"
     sizes = {"1pct": 0.01, "5pct": 0.05, "80pct": 0.8}
@@ -269,27 +263,11 @@ def test_one_file_of_squad_plays_every_part(tmp_path: Path, tokenizer: Tokenizer
     assert (tmp_path / "open/answers.parquet").is_file()
 
 
-def test_one_file_of_squad_through_the_program(tmp_path: Path, squad_file: Any, tokenizer: Tokenizer) -> None:
+def test_one_file_of_squad_is_drawn_from(tmp_path: Path, squad_file: Any, tokenizer: Tokenizer) -> None:
     questions = [(f"q{n}", f"Question {n}?", "burrows") for n in range(30)]
     file = squad_file("one", {"Aardvark": {"The aardvark digs burrows. It eats ants.": questions}})
-    tokenizer.save(str(tmp_path / "tokenizer.json"))
-
-    def run(*arguments: object) -> subprocess.CompletedProcess:
-        words = [
-            "--tokenizer",
-            tmp_path / "tokenizer.json",
-            "--out",
-            tmp_path / "task",
-            "--sizes",
-            "full=all",
-            *arguments,
-        ]
-        program = [sys.executable, ROOT / "workflow_scripts/task.py", "squad"]
-        return subprocess.run([*map(str, [*program, *words])], capture_output=True, text=True, check=False)
-
-    done = run("--files", f"file={file}")
-    assert done.returncode == 0, done.stderr
+    target = Target(tokenizer, tmp_path / "task", {"full": "all"})
+    build_task("squad", {"file": file}, target)
     assert Task(tmp_path / "task").stats["splits"]["full"] == {"train": 21, "valid": 2, "test": 4, "dev": 3}
-    refused = run("--files", f"file={file}", f"train={file}")
-    assert refused.returncode != 0
-    assert "squad: it needs the files train, test, or file alone; found file, train" in refused.stderr
+    with pytest.raises(ConfigError, match="squad: it needs the files train, test, or file alone; found file, train"):
+        build_task("squad", {"file": file, "train": file}, target)

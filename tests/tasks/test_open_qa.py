@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from pathlib import Path
 
 import pytest
+from mirror import MIRROR, needs
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.open_qa import OpenQuestion, add_questions, read_questions
@@ -20,10 +20,6 @@ from pretrieve.raw.raw_text import Warnings
 from pretrieve.tasks.answers import Answers, Passages, contains
 from pretrieve.tasks.collection import CollectionWriter
 from pretrieve.tasks.collection_tables import Collection
-
-ROOT = Path(__file__).resolve().parents[2]
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", ROOT.parent / "shared/mirror"))
-real = pytest.mark.skipif(not (MIRROR / "openqa").exists(), reason="needs the mirror's openqa/")
 
 #: Questions of the files: Karpukhin et al. 2020, Table 1, and the README of NQ-open.
 OFFICIAL_COUNTS = {
@@ -137,7 +133,7 @@ def test_a_file_without_questions(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-@real
+@needs("openqa")
 @pytest.mark.parametrize(
     ("name", "official", "answers"),
     [
@@ -160,7 +156,7 @@ def test_the_real_files(name: str, official: str, answers: int) -> None:
     assert not any("’" in question.text or "\r" in question.text + "".join(question.answers) for question in questions)
 
 
-@real
+@needs("openqa")
 def test_records_of_the_real_files() -> None:
     trivia = read(MIRROR / "openqa/topics.dpr.trivia.dev.txt.gz")
     assert trivia[0].text == "The VS-300 was a type of what?"

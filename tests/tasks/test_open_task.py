@@ -170,16 +170,8 @@ def test_unjudged_questions_are_searched_and_scored_by_hits(
     write_trec(tmp_path / "run.trec.gz", run, "dense")
 
     def evaluate(*metrics: str) -> int:
-        arguments = [
-            "--task",
-            task,
-            "--runs",
-            tmp_path / "run.trec.gz",
-            "--sizes",
-            "some",
-            "--outputs",
-            tmp_path / "m.json",
-        ]
+        arguments = ["--task", task, "--runs", tmp_path / "run.trec.gz", "--sizes", "some"]
+        arguments += ["--outputs", tmp_path / "m.json"]
         monkeypatch.setattr(sys, "argv", ["pretrieve", "evaluate", *map(str, arguments), "--metrics", *metrics])
         with pytest.raises(SystemExit) as end:
             runpy.run_module("pretrieve", run_name="__main__")

@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import runpy
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -53,22 +51,20 @@ def first_question(data: list) -> dict:
     return data[0]["paragraphs"][0]["qas"][0]
 
 
-def test_the_real_set_is_sound() -> None:
+def test_the_real_set_is_sound(program) -> None:
     """Runs the program as a user does; without --write it also fails when the README's statistics are stale."""
-    done = subprocess.run([sys.executable, str(REAL / "check.py")], capture_output=True, text=True, check=False)
+    done = program(REAL / "check.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() in (REAL / "README.md").read_text()
 
 
-def test_the_program_lists_every_problem_and_fails(tmp_path: Path) -> None:
+def test_the_program_lists_every_problem_and_fails(tmp_path: Path, program) -> None:
     for path in REAL.glob("*.json"):
         shutil.copy(path, tmp_path)
     shutil.copy(REAL / "README.md", tmp_path)
     edit(tmp_path, "dev", lambda data: data[0]["paragraphs"][0]["qas"].clear())
     edit(tmp_path, "test", lambda data: first_question(data)["answers"][0].update(answer_start=0))
-    done = subprocess.run(
-        [sys.executable, str(REAL / "check.py"), str(tmp_path)], capture_output=True, text=True, check=False
-    )
+    done = program(REAL / "check.py", tmp_path)
     assert done.returncode == 1
     assert "is not at answer_start 0" in done.stderr
     assert "statistics are stale" in done.stderr

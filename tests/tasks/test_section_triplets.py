@@ -13,21 +13,14 @@ from pathlib import Path
 
 import pytest
 from example_reader import Examples, tree_bytes
-from linked_corpus import PAGES, write_corpus
+from linked_corpus import PAGES, corpus_of
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.made.section_triplets import articles_of, build_section_triplets, triplets_of, usable
-from pretrieve.corpora.builder import build_corpus
-from pretrieve.corpora.mediawiki import read_encyclopedia
 from pretrieve.tasks.splits import Target
 
 SIZES = {"50": 50, "full": "all"}
-
-
-@pytest.fixture(scope="module")
-def linked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("linked"))
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +90,7 @@ The subsection of it has a sentence of its own, and this one is long enough to b
 == Two ==
 The other section has a sentence of its own here. {same}
 """
-    wrapped = "".join(
-        f'<page><title>{t}</title><ns>0</ns><id>{i}</id><revision><id>1</id><text xml:space="preserve">{text}</text>'
-        "</revision></page>"
-        for i, (t, text) in enumerate([("First", page), ("Second", f"It has one more sentence than that. {same}\n")], 1)
-    )
-    xml = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">{wrapped}</mediawiki>'
-    (tmp_path / "dump.xml").write_text(xml)
-    build_corpus(read_encyclopedia([tmp_path / "dump.xml"], None), tmp_path)
+    corpus_of(tmp_path, {"First": page, "Second": f"It has one more sentence than that. {same}\n"})
     first, second = articles_of(tmp_path)
     assert [s.text for s in second.sentences] == ["It has one more sentence than that."]
     sections = {s.text.split()[1]: s.section for s in first.sentences}
@@ -120,9 +106,6 @@ The other section has a sentence of its own here. {same}
 
 def test_a_corpus_without_sections(tokenizer: Tokenizer, tmp_path: Path) -> None:
     prose = "It has more than six words in its only sentence. And here are as many words in another sentence of it."
-    text = f"<page><title>A</title><ns>0</ns><id>1</id><revision><id>1</id><text>{prose}</text></revision></page>"
-    xml = f'<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.10/" version="0.10">{text}</mediawiki>'
-    (tmp_path / "dump.xml").write_text(xml)
-    build_corpus(read_encyclopedia([tmp_path / "dump.xml"], None), tmp_path)
+    corpus_of(tmp_path, {"A": prose})
     with pytest.raises(DataError, match="no article has usable sentences in two sections"):
         build_section_triplets(tmp_path, Target(tokenizer, tmp_path / "t", SIZES, 1))

@@ -9,8 +9,6 @@ passages, other judgements, or sentences of articles that it asks about.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -306,27 +304,17 @@ def test_an_inconsistent_task_is_not_written(
     assert not (tmp_path / "task").exists()
 
 
-def test_the_program(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path) -> None:
-    program = Path(__file__).parents[2] / "workflow_scripts" / "task.py"
+def test_the_program(squad_file: Callable[..., Path], tokenizer: Tokenizer, tmp_path: Path, program) -> None:
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     train = squad_file("train", train_questions())
     test = squad_file("test", {"Arrow": {BOW: [("e0", "What shoots it?", "bow")]}})
-    command = [
-        sys.executable,
-        str(program),
-        "squad",
-        "--files",
-        f"train={train}",
-        f"test={test}",
-        "--out",
-        str(tmp_path / "t"),
-    ]
-    command += ["--tokenizer", str(tmp_path / "tokenizer.json"), "--sizes"]
-    done = subprocess.run([*command, "half=0.5", "most=0.8"], capture_output=True, text=True, check=False)
+    command = ["workflow_scripts/task.py", "squad", "--files", f"train={train}", f"test={test}"]
+    command += ["--out", tmp_path / "t", "--tokenizer", tmp_path / "tokenizer.json", "--sizes"]
+    done = program(*command, "half=0.5", "most=0.8")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == Task(tmp_path / "t").stats
     assert list(Task(tmp_path / "t").stats["splits"]) == ["half", "most"]
-    done = subprocess.run([*command, "half"], capture_output=True, text=True, check=False)
+    done = program(*command, "half")
     assert (done.returncode, done.stderr) == (
         1,
         "ConfigError: --sizes: 'half' is not NAME=SHARE, NAME=NUMBER or NAME=all, such as 1pct=0.01.\n",

@@ -9,19 +9,16 @@ checked.
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 
 import pytest
+from mirror import MIRROR, needs
 from official_files import built, left_behind, put, tsv
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.stsb import layout_of, read_stsb
 from pretrieve.raw.raw_text import Warnings
-
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", Path(__file__).parents[2].parent / "shared/mirror"))
-needs_mirror = pytest.mark.skipif(not (MIRROR / "stsb").exists(), reason="no STS-B below PRETRIEVE_TEST_MIRROR")
 
 OFFICIAL = tsv(
     'main-news | headlines | 2013 | 0001 | 4.800 | "No, he said | He said "no", twice',
@@ -124,7 +121,7 @@ def test_counts_and_files_are_checked(tmp_path: Path, tokenizer: Tokenizer) -> N
         built("stsb", files, tokenizer, tmp_path / "out")
 
 
-@needs_mirror
+@needs("stsb")
 def test_the_real_benchmark(tmp_path: Path, tokenizer: Tokenizer) -> None:
     files = {
         part: MIRROR / f"stsb/sts-{part}.csv{'.gz' if part == 'train' else ''}" for part in ("train", "dev", "test")
@@ -140,7 +137,7 @@ def test_the_real_benchmark(tmp_path: Path, tokenizer: Tokenizer) -> None:
     assert task.examples["train-2001"][0] == ['"Then the captain was gone.', "Then the captain came back."]
 
 
-@needs_mirror
+@needs("stsb")
 def test_the_layouts_of_the_real_benchmark_agree() -> None:
     for part in ("train", "dev", "test"):
         end = ".gz" if part == "train" else ""

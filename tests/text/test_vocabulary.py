@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tokenizers import BertWordPieceTokenizer, Tokenizer, decoders, models, pre_tokenizers, processors
+from small_body import byte_level
+from tokenizers import BertWordPieceTokenizer, Tokenizer, models, pre_tokenizers, processors
 
 from pretrieve.base.errors import DataError
 from pretrieve.text.corpus_tokens import build_vocabulary
@@ -40,20 +41,6 @@ TEXT = "An anchors THE  café!\x07 boat."
 def vocab_file(path: Path, entries: list[str]) -> Path:
     path.write_text("\n".join(entries) + "\n", encoding="utf-8")
     return path
-
-
-def byte_level() -> Tokenizer:
-    """RoBERTa's kind: byte-level BPE, special tokens added, template with them."""
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    vocabulary = {
-        token: i for i, token in enumerate(["<s>", "<pad>", "</s>", "<unk>", *sorted(alphabet), "Ġb", "<mask>"])
-    }
-    tokenizer = Tokenizer(models.BPE(vocabulary, [("Ġ", "b")], unk_token="<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    tokenizer.add_special_tokens(["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
-    return tokenizer
 
 
 def sentence_piece() -> Tokenizer:
@@ -189,14 +176,16 @@ def test_where_words_begin(tmp_path: Path) -> None:
 # Sequences -----------------------------------------------------------------------------------------------------------
 
 
+PASSAGES = [
+    PassageText(["the boat floats on water.", "it is old."], 0, 0),
+    PassageText(["the water is old."], 1, 1),
+]
+
+
 @pytest.fixture
 def t5_store(tmp_path: Path) -> TokenStore:
     tokenizer = given_tokenizer(saved(sentence_piece(), tmp_path / "t5.json"))
-    passages = [
-        PassageText(["the boat floats on water.", "it is old."], 0, 0),
-        PassageText(["the water is old."], 1, 1),
-    ]
-    write_token_store(tmp_path / "store", tokenizer, passages, ["boat", "water"])
+    write_token_store(tmp_path / "store", tokenizer, PASSAGES, ["boat", "water"])
     return TokenStore(tmp_path / "store")  # as another process reads it
 
 
@@ -227,11 +216,7 @@ def test_the_second_text_is_the_second_segment(t5_store: TokenStore, tmp_path: P
     if kind == "bert":
         entries = [*SPECIAL_TOKENS, *["the", "boat", "floats", "on", "water", ".", "it", "is", "old"]]
         tokenizer = from_vocab_file(vocab_file(tmp_path / "v.txt", entries))
-        passages = [
-            PassageText(["the boat floats on water.", "it is old."], 0, 0),
-            PassageText(["the water is old."], 1, 1),
-        ]
-        store = write_token_store(tmp_path / "bert", tokenizer, passages, ["boat", "water"])
+        store = write_token_store(tmp_path / "bert", tokenizer, PASSAGES, ["boat", "water"])
     else:
         store = t5_store
     sep, begin = store.special.sep, int(kind == "bert")

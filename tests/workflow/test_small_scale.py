@@ -8,12 +8,12 @@ corpus are not given to its questions; a role of counts is not played; demo's pl
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from miniature import PROJECT
+from mirror import MIRROR, needs
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.corpora.contamination import read_test_paragraphs
@@ -25,7 +25,6 @@ from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.rule_models import ModelRules
 from pretrieve.workflow.scales import articles_of
 
-MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", PROJECT.parent / "shared/mirror"))
 STATISTICS = ("seed_encoder/table6", "seed_encoder/table7", "pretraining_tasks/table1", "pretraining_tasks/table2")
 
 
@@ -165,7 +164,7 @@ def test_negatives_that_nobody_ships(small: Plan) -> None:
     assert made["negatives"] == {"published": "results/small/negatives/published/nq/seed0.jsonl.gz"}
 
 
-@pytest.mark.skipif(not (MIRROR / "squad").is_dir(), reason="the real files are not there")
+@needs("squad")
 def test_paragraphs_of_the_real_squad_file() -> None:
     found = read_test_paragraphs(MIRROR / "squad/dev-v1.1.reconstructed.json.gz")
     assert len(found) == 2067 and len({paragraph.title for paragraph in found}) == 48

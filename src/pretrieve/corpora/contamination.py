@@ -21,13 +21,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -62,8 +61,7 @@ def grams(text: str) -> np.ndarray:
     return np.unique(found)
 
 
-@dataclass(frozen=True)
-class TestParagraph:
+class TestParagraph(NamedTuple):
     """A paragraph that answers a test question; ``title`` may be ''."""
 
     __test__ = False  # the name is the field's; pytest need not look
@@ -72,31 +70,28 @@ class TestParagraph:
     text: str
 
 
-def _of_tables(directory: Path, table: str, text: str) -> Iterator[TestParagraph]:
+def _of_tables(directory: Path, table: str, text: str) -> list[TestParagraph]:
     """Passages relevant to test questions, of a task or a collection."""
     splits = directory / "splits.parquet"
     test = _test_ids(splits if splits.exists() else directory / "queries.parquet")
     judged = list(read_rows(directory / "qrels.parquet", ("query_id", "doc_id", "relevance")))
     wanted = {document for query, document, relevance in judged if query in test and relevance > 0}
-    seen = set()
-    for document, title, passage in read_rows(directory / table, ("doc_id", "title", text)):
-        # Without judgements answers are looked for in whatever is found. The sentences of one paragraph are candidates each.
-        if (not judged or document in wanted) and (title, passage) not in seen:
-            seen.add((title, passage))
-            yield TestParagraph(title, passage)
+    # Without judgements answers are looked for in whatever is found. The sentences of one paragraph are candidates each.
+    rows = read_rows(directory / table, ("doc_id", "title", text))
+    return [*dict.fromkeys(TestParagraph(*row) for name, *row in rows if not judged or name in wanted)]
 
 
 def _test_ids(table: Path) -> set[str]:
     return {name for name, split in read_rows(table, ("query_id", "split")) if split == "test"}
 
 
-def _of_examples(directory: Path) -> Iterator[TestParagraph]:
+def _of_examples(directory: Path) -> list[TestParagraph]:
     """The texts of test examples of a task of examples, each once."""
     test = _test_ids(directory / "splits.parquet")
     examples = read_rows(directory / "examples.parquet", ("example_id", "texts"))
     wanted = {row for example, texts in examples if example in test for row in texts}
     texts = read_table(directory / "texts.parquet", ["text"])["text"]
-    yield from (TestParagraph("", text) for text in dict.fromkeys(texts[row].as_py() for row in sorted(wanted)))
+    return [TestParagraph("", text) for text in dict.fromkeys(texts[row].as_py() for row in sorted(wanted))]
 
 
 def kind_of(path: Path) -> str:
@@ -115,11 +110,11 @@ def read_test_paragraphs(path: Path) -> list[TestParagraph]:
     Raises DataError when it is none of these, or has no test paragraph.
     """
     if (path / "collection.parquet").is_file():
-        found = list(_of_tables(path, "collection.parquet", "text"))
+        found = _of_tables(path, "collection.parquet", "text")
     elif (path / "corpus.parquet").is_file():
-        found = list(_of_tables(path, "corpus.parquet", "passage"))
+        found = _of_tables(path, "corpus.parquet", "passage")
     elif (path / "examples.parquet").is_file():
-        found = list(_of_examples(path))
+        found = _of_examples(path)
     elif path.is_dir():
         raise DataError(
             f"{path}: neither collection.parquet, corpus.parquet nor examples.parquet in it; expected a task or a collection."
@@ -139,7 +134,7 @@ def _of_squad(path: Path) -> list[TestParagraph]:
             for article in root["data"]
             for paragraph in article["paragraphs"]
         ]
-        if not all(isinstance(text, str) for paragraph in found for text in (paragraph.title, paragraph.text)):
+        if not all(isinstance(text, str) for paragraph in found for text in paragraph):
             raise TypeError("a title or context is not text")
         return found
     except (KeyError, TypeError) as error:
@@ -171,13 +166,6 @@ class _Index:
         return np.unique(self._owners[places], return_counts=True)
 
 
-def _articles(corpus: Path) -> Iterator[tuple[int, list[str]]]:
-    """(article id, its passages), in corpus order."""
-    rows = read_rows(corpus / "passages.parquet", ("article_id", "text"))
-    for article, passages in groupby(rows, key=itemgetter(0)):
-        yield article, [text for _, text in passages]
-
-
 def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dict[str, Any], list[str]]:
     """Numbers of the overlap, and the titles of the articles that overlap, in corpus order.
 
@@ -203,8 +191,9 @@ def measure_overlap(corpus: Path, test: Path, share: float = SHARE) -> tuple[dic
     by_text: set[int] = set()
     texted: set[int] = set()
     touched: set[int] = set()
-    for article, texts in _articles(corpus):
-        found = np.unique(np.concatenate([grams(text) for text in texts]))
+    rows = read_rows(corpus / "passages.parquet", ("article_id", "text"))
+    for article, passages in groupby(rows, key=itemgetter(0)):
+        found = np.unique(np.concatenate([grams(text) for _, text in passages]))
         owners, counts = index.hits(found)
         touched.update(owners.tolist())
         whole = owners[counts >= share * index.sizes[owners]].tolist()

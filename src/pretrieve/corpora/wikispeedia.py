@@ -58,7 +58,8 @@ _ENLARGE = "Enlarge"
 _FOOTER = '   Retrieved from "'
 _BRACKET = re.compile(r"(?<!\s)\s*\([^()]*\)$")
 _OPEN_BRACKET = re.compile(r"([(\[]) +")
-_PLURAL = ("", "s", "es")
+_WORD_BEGINS = re.compile(r"(?<!\w)")
+_WORD_ENDS = re.compile(r"(?:e?s)?(?!\w)")  # also as a plural
 
 
 @lru_cache(maxsize=20_000)
@@ -206,14 +207,8 @@ def _occurrences(text: str, name: str) -> Iterator[tuple[int, int]]:
     start = text.find(name)
     while start >= 0:
         end = start + len(name)
-        if not (start and (text[start - 1].isalnum() or text[start - 1] == "_")):
-            for ending in _PLURAL:
-                behind = end + len(ending)
-                if text.startswith(ending, end) and not (
-                    text[behind : behind + 1].isalnum() or text.startswith("_", behind)
-                ):
-                    yield start, behind
-                    break
+        if _WORD_BEGINS.match(text, start) and (ending := _WORD_ENDS.match(text, end)):
+            yield start, ending.end()
         start = text.find(name, end)
 
 

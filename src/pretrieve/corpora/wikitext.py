@@ -128,11 +128,9 @@ def strip_markup(wikitext: str) -> str:
     text = _MEDIA.sub("", text)  # an image whose caption held an image
     text = _EXTERNAL.sub(lambda m: (m.group(1) or "").lstrip(), text)
     text = _BREAK.sub("\n", text)
-    text = _NOWIKI.sub("", text)
-    text = _TAG.sub("", text)
-    text = _MAGIC_WORD.sub("", text)
-    # Last: what an entity stands for is text and never markup.
-    return unescaped(_QUOTES.sub("", text))
+    for pattern in (_NOWIKI, _TAG, _MAGIC_WORD, _QUOTES):
+        text = pattern.sub("", text)
+    return unescaped(text)  # last: what an entity stands for is text and never markup
 
 
 def unescaped(text: str) -> str:

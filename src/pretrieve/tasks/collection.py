@@ -86,21 +86,18 @@ class CollectionWriter:
             raise DataError(
                 f"{self._where()}document {doc_id!r} has the title {title!r}, text {text!r}; expected two texts."
             )
-        self._rows["collection"].append((doc_id, title, text))
-        self._row_lines["collection"].append(self._line)
         self._bytes += len(text)
-        if len(self._rows["collection"]) >= BLOCK_ROWS or self._bytes >= BLOCK_BYTES:
-            self._flush_documents()
+        self._append("collection", (doc_id, title, text))
 
     def add_documents(self, doc_ids: pa.Array, titles: pa.Array | None, texts: pa.Array, first_line: int = 0) -> None:
         """A block of documents as string columns (n,) without nulls, from consecutive lines of the file of :meth:`at`.
 
         titles None: none has a title. What :meth:`add_document` does, without a step in Python for each document.
         """
-        self._flush_documents()
+        self._flush("collection")
         if titles is None:
             titles = pa.repeat(pa.scalar(""), len(doc_ids))
-        self._write_documents(doc_ids, titles, texts, _lines(first_line, len(doc_ids)))
+        self._write("collection", [doc_ids, titles, texts], _lines(first_line, len(doc_ids)))
 
     def add_query(self, query_id: str, text: str, split: str) -> None:
         """One query; ``split`` is train, dev or test."""
@@ -141,7 +138,7 @@ class CollectionWriter:
         """A block of negatives as string columns (n,), from consecutive lines of the file of :meth:`at`."""
         self._flush("negatives")
         self.counts["negatives"] += len(doc_ids)
-        self._write_rows("negatives", [query_ids, doc_ids], _lines(first_line, len(doc_ids)))
+        self._write("negatives", [query_ids, doc_ids], _lines(first_line, len(doc_ids)))
 
     # -------------------------------------------------------------------------------------------------- blocks and checks
 
@@ -156,12 +153,13 @@ class CollectionWriter:
         rows = self._rows[name]
         rows.append(row)
         self._row_lines[name].append(self._line)
-        if len(rows) >= BLOCK_ROWS:
+        if len(rows) >= BLOCK_ROWS or self._bytes >= BLOCK_BYTES:
             self._flush(name)
 
-    def _take(self, name: str) -> tuple[list[pa.Array], np.ndarray]:
-        rows, lines = self._rows[name], np.array(self._row_lines[name], dtype=np.int64)
-        columns = zip(*rows, strict=True)
+    def _flush(self, name: str) -> None:
+        if not self._rows[name]:
+            return
+        columns, lines = zip(*self._rows[name], strict=True), np.array(self._row_lines[name], dtype=np.int64)
         try:
             arrays = [pa.array(column, type=field.type) for column, field in zip(columns, SCHEMAS[name], strict=True)]
         except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
@@ -170,18 +168,14 @@ class CollectionWriter:
                 f"expected {', '.join(f'{field.name} {field.type}' for field in SCHEMAS[name])}."
             ) from None
         self._rows[name], self._row_lines[name] = [], []
-        return arrays, lines
+        self._write(name, arrays, lines)
 
-    def _flush_documents(self) -> None:
-        if self._rows["collection"]:
-            self._bytes = 0
-            (doc_ids, titles, texts), lines = self._take("collection")
-            self._write_documents(doc_ids, titles, texts, lines)
-
-    def _write_documents(self, doc_ids: pa.Array, titles: pa.Array, texts: pa.Array, lines: np.ndarray) -> None:
+    def _take_in(self, doc_ids: pa.Array, titles: pa.Array, texts: pa.Array, lines: np.ndarray) -> list[pa.Array]:
+        """Count documents and note their ids; the columns without those that are omitted."""
+        self._bytes = 0
         self.counts["documents"] += len(doc_ids)
         hashes = self._ids["document"].add(doc_ids, self._path, lines)
-        no_text, no_title = _blank(texts), None
+        no_text = _blank(texts)
         if no_text.any():
             no_title = _blank(titles)
             for row in np.flatnonzero(no_text):
@@ -192,21 +186,17 @@ class CollectionWriter:
                 self._empty.update(hashes[empty].tolist())
                 keep = pa.array(~empty)
                 doc_ids, titles, texts = (column.filter(keep) for column in (doc_ids, titles, texts))
-        self._tables["collection"].write([doc_ids, titles, texts])
+        return [doc_ids, titles, texts]
 
     def _flush_all(self) -> None:
-        self._flush_documents()
-        for name in ("queries", "qrels", "answers", "negatives"):
+        for name in SCHEMAS:
             self._flush(name)
 
-    def _flush(self, name: str) -> None:
-        if self._rows[name]:
-            columns, lines = self._take(name)
-            self._write_rows(name, columns, lines)
-
-    def _write_rows(self, name: str, columns: list[pa.Array], lines: np.ndarray) -> None:
-        """Write rows of any table but the documents'; references are checked now or, if not known yet, at the end."""
-        if name == "queries":
+    def _write(self, name: str, columns: list[pa.Array], lines: np.ndarray) -> None:
+        """Write rows of a table; references are checked now or, if not known yet, at the end."""
+        if name == "collection":
+            columns = self._take_in(*columns, lines)
+        elif name == "queries":
             self._ids["query"].add(columns[0], self._path, lines)
         else:
             self._ids["query"].refer(columns[0], name, self._path, lines)

@@ -133,10 +133,6 @@ class CollectionIds:
 
         Raises DataError for an id that appears twice, or more than ``lacking`` references to ids that never came.
         """
-        self._check_unique(id_of)
-        return self._check_known(lacking)
-
-    def _check_unique(self, id_of: Callable[[int], str]) -> None:
         count, first = self._ids.repeated()
         if first is not None:
             before, again = first
@@ -146,13 +142,6 @@ class CollectionIds:
                 f"{self._place(*again)}: {self.kind} id {f'{name!r} ' if name else ''}was used before, by "
                 f"{self._place(*before)}; expected every id once{more}."
             )
-
-    def _place(self, row: int, line: int) -> str:
-        path = [path for start, path in self._files if start <= row][-1]
-        place = f"line {line}" if line else f"{self.kind} {row + 1}"
-        return f"{path}: {place}" if path else place
-
-    def _check_known(self, lacking: int) -> set[int]:
         known = self._ids.contains(np.array([entry[0] for entry in self._pending], dtype=np.int64))
         unknown = [entry for entry, there in zip(self._pending, known, strict=True) if not there]
         if len(unknown) > lacking:
@@ -165,6 +154,11 @@ class CollectionIds:
                 f"{more}; do these files belong together?"
             )
         return {entry[0] for entry in unknown}
+
+    def _place(self, row: int, line: int) -> str:
+        path = [path for start, path in self._files if start <= row][-1]
+        place = f"line {line}" if line else f"{self.kind} {row + 1}"
+        return f"{path}: {place}" if path else place
 
 
 def check_query(where: Callable[[], str], query_id: str, text: str) -> None:

@@ -227,12 +227,10 @@ class _Contents:
         """Count documents and find those that are judged; with a limit, choose which are kept."""
         self.found: set[str] = set()
         judged = pa.array(sorted(self._judged), pa.string())
-        total = 0
+        self.count = total = self.source.document_count
         for batch in self.source.batches("collection", columns=["doc_id"]):
             ids = batch.column(0)
-            total += len(ids)
             self.found.update(ids.filter(pc.is_in(ids, value_set=judged)).to_pylist())
-        self.count = total
         lost = self._judged - self.found
         if lost:
             raise DataError(
@@ -259,10 +257,7 @@ class _Contents:
     def _documents(self) -> Iterator[tuple[str, str, str]]:
         for doc_id, title, text in self.source.documents(_BATCH):
             if self._kept is None or doc_id in self._kept:
-                yield doc_id, title, self._passage(title, text)
-
-    def _passage(self, title: str, text: str) -> str:
-        return with_title(title if self.title == "prefix" or not text.strip() else "", text)
+                yield doc_id, title, with_title(title if self.title == "prefix" or not text.strip() else "", text)
 
     def passages(self) -> Iterator[PassageText]:
         return (PassageText([text], number, number) for number, (_, _, text) in enumerate(self._documents()))
