@@ -45,15 +45,22 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gelu: boo
     """(T, in) → (T, out): x · weightᵀ + bias, or GELU of that; in bf16 where autocast is on."""
     able = x.device.type == "cpu" and len(x) >= ROWS and min(weight.shape) >= WIDTH
     kept = _packed.get() if able and encoding() else None
-    if kept is None or not torch.backends.mkldnn.is_available():
+    kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    if kept is None or not _packs(kind):
         found = functional.linear(x, weight, bias)
         return functional.gelu(found) if gelu else found
-    kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
     place = (weight.data_ptr(), weight.shape, kind)
     if place not in kept:
         kept[place] = torch.ops.mkldnn._reorder_linear_weight(weight.to(kind), len(x))
     given = (x.to(kind), kept[place], bias.to(kind))
     return torch.ops.mkldnn._linear_pointwise(*given, "gelu" if gelu else "none", [], "none")
+
+
+def _packs(kind: torch.dtype) -> bool:
+    """Whether oneDNN packs weights of this type here: in bf16 only for a CPU that converts it (AVX512, AVX-NE-CONVERT)."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    return kind != torch.bfloat16 or torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 class Linear(nn.Linear):
