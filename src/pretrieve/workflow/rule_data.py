@@ -88,6 +88,9 @@ class DataRules:
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
         return dataset_formats.READERS[self.config["datasets"][dataset]["reader"]]
 
+    def ships_negatives(self, dataset: str) -> bool:
+        return dataset_formats.ships_negatives(self.config["datasets"][dataset])
+
     def collection_inputs(self, dataset: str) -> list[str]:
         return list(self.plan.dataset_files(dataset).values())
 

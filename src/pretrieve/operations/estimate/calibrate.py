@@ -38,7 +38,7 @@ from pretrieve.operations.estimate.flops import (
     parameters,
     word_head,
 )
-from pretrieve.operations.estimate.rates import Rates, usable_cores
+from pretrieve.operations.estimate.machines import Rates, usable_cores
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device, choose_device
 from pretrieve.workflow.job_environment import allocator

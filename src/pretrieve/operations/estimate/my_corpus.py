@@ -15,8 +15,7 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.operations.estimate.jobs import Graph, Job
-from pretrieve.operations.estimate.report import Machines
-from pretrieve.operations.estimate.schedule import wall_seconds
+from pretrieve.operations.estimate.machines import Machines, wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes, body_of
 from pretrieve.operations.estimate.training import pair_texts, score_pairs
 from pretrieve.operations.estimate.work import Work, Workload
