@@ -1,6 +1,5 @@
-# Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
-# What they say is in pretrieve/workflow: of corpora and data sets in rule_data.py, of encoders, retrievers
-# and scores in rule_models.py.
+# Shared by all stages: every import, the checked configuration, and what it says of the whole run. What it says of corpora and data
+# sets is in pretrieve/workflow/rule_data.py, of encoders, retrievers and scores in rule_models.py.
 
 import os
 import shlex
@@ -71,8 +70,7 @@ except PretrieveError as error:
 LAUNCH = "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
 # The programs of the rules, one file each, as a word of the shell. Rules name it in f-strings: braces that Snakemake fills see
 # only the names of the Snakefile that a run begins with, and none of these when it uses this one as a module.
-SCRIPTS = shlex.quote(str(code_file("workflow_scripts")))
-SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
+SCRIPTS = shlex.quote(str(code_file("workflow_scripts"))).replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
 SEED_JOBS = SeedJobs(PLAN)
