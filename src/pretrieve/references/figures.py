@@ -17,8 +17,6 @@ A figure has panels, a panel has axes and series, a series has points. A series 
 Read by the workflow for every job, so it must load fast: standard library, yaml and jsonschema only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Published tables as data: ``references/{paper}/paper.yaml`` and one CSV line per cell, loaded and checked."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re

@@ -4,8 +4,6 @@ A mistake ends with one line that names the key, the value, what is allowed and,
 was probably meant. What single jobs get of it: :mod:`pretrieve.workflow.job_options`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Mapping

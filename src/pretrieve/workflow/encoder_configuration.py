@@ -1,7 +1,5 @@
 """The encoders of a configuration, checked before any job starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ They hold no seed, no label and no table, so that adding one of these trains not
 :mod:`pretrieve.workflow.configuration`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Loaded by every call of Snakemake: standard library only.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 

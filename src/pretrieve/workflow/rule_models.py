@@ -4,8 +4,6 @@ Loaded by every call of Snakemake: standard library only. ``wildcards``: with ``
 is trained on, and of scores the tested one) and ``seed``; ``sizes``: training-set sizes of the family, as the job has them.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ quarter of its steps, at the learning rate that its schedule has there. It is an
 ``retromae`` writes both (``rules/pretrain.smk``). Standard library only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

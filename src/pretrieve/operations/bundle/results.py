@@ -12,8 +12,6 @@ manifest's own: of its JSON without that key, keys sorted. A job is in the slice
 gets its name when it is complete.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

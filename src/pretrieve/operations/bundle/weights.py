@@ -16,8 +16,6 @@ predictions are made before, with the float32 weights; training from unpacked we
 every bit, for twice the size. Numbers that are not float32 are kept as they are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -6,8 +6,6 @@ measured while others do the same, as they do in a run. Its seconds are processo
 that of a plain matrix product: on a busy machine the difference of two passes can come out far too small.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re

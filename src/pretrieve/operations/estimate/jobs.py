@@ -5,8 +5,6 @@ to what they read, and so on. A test compares this graph with Snakemake's. It al
 seeds: one job takes it 4 ms and 60 kB (docs/faults.md, "Many seeds").
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator

@@ -9,8 +9,6 @@ List scheduling, the longest chain first (Graham 1969): a ready job waits for it
 places such a schedule can be a little slower; then fewer are used, so that N GPUs are never slower than N − 1.
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import os
@@ -74,7 +72,7 @@ def read_rates(path: Path) -> Rates:
         if other := {field.name for field in fields(Rates)} ^ {*values}:
             raise ValueError(f"fields that are missing or not known: {', '.join(sorted(other))}")
         rates = Rates(**values)
-        if any(not getattr(rates, field.name) > 0 for field in fields(Rates) if field.type == "float"):
+        if any(not getattr(rates, field.name) > 0 for field in fields(Rates) if field.type is float):
             raise ValueError("a rate is not above 0")
         return rates
     except (OSError, ValueError, TypeError) as error:

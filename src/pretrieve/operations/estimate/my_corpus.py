@@ -6,8 +6,6 @@ chosen, rows with :data:`SHORTEST` of the configuration's steps, seeds with all 
 steps by one factor, at most :data:`LONGEST`. Times are estimates at this machine's measured rates, of tasks that are counted.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

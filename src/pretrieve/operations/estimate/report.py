@@ -1,8 +1,6 @@
 """The estimate as text: a line for each table, a total in which shared stages count once, and what was assumed; and a comparison
 with a finished run: the expected seconds of its jobs, and those of their ``cost.json``."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path

@@ -25,8 +25,6 @@ its table's tolerance from the printed value. Below, nothing fails: it shows whe
 correlation of a column's cells, mean over columns).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Two configurations with equal ingredients ask for the same computation. What onl
 other training-set sizes, other encoders) does not belong to them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

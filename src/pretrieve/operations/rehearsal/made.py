@@ -3,8 +3,6 @@ pre-training texts and vocabularies (a dump of Wikipedia, BookCorpus, BERT's ``v
 that :mod:`pretrieve.benchmarks.official` reads (STS benchmark, Wikipedia sections, GLUE, MIND): enough training examples for one
 in a hundred to be held out."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import random

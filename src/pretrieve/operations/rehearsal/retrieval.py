@@ -2,8 +2,6 @@
 (SQuAD, Natural Questions, MRQA with MultiReQA's boundaries, FanOutQA). :mod:`pretrieve.benchmarks.official` reads them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
