@@ -61,12 +61,6 @@ def measured(plan: Plan, core: bool = False) -> Rates:
     return measure_scale(plan.scale, core)
 
 
-def has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
-
-
 def machines_of(arguments: argparse.Namespace, plan: Plan) -> Machines:
     """Cores and GPUs: from files, measured here, or assumed."""
     if arguments.gpus < 0 or arguments.gpus_per_job < 1 or (arguments.cores is not None and arguments.cores < 1):
@@ -80,7 +74,9 @@ def machines_of(arguments: argparse.Namespace, plan: Plan) -> Machines:
         known["cpu"] = measured(plan, core=True)
     gpu = known.get("cuda")
     if arguments.gpus and gpu is None:
-        given = arguments.gpu is not None or not has_gpu()
+        from torch.cuda import is_available
+
+        given = arguments.gpu is not None or not is_available()
         gpu = assumed_gpu(arguments.gpu or USUAL_GPU, known["cpu"], arguments.mfu) if given else measured(plan)
     cores = arguments.cores or (CORES_OF_A_GPU * arguments.gpus if arguments.gpus else usable_cores())
     gpu, needs = gpu if arguments.gpus else None, needs_of(plan.config)

@@ -20,7 +20,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.files import write_json
-from pretrieve.operations.estimate.jobs import Graph, Job
+from pretrieve.operations.estimate.jobs import ON_GPU, Graph, Job
 from pretrieve.operations.estimate.work import Work
 from pretrieve.workflow.job_resources import COLUMNS, MOST_GPUS, STAGES, Need, column_of
 
@@ -176,7 +176,7 @@ class Machines:
     def timing(self, stage: str, task: Work) -> Timing:
         """Where a job runs, and how long."""
         need = self.needs(stage)
-        if task.gpu and self.gpu is not None:
+        if stage in ON_GPU and self.gpu is not None:
             return Timing(self.gpu.seconds(task, need.threads), max(1, min(need.gpus, self.most)), need.threads)
         threads = min(need.threads, self.cores)
         return Timing(self.cpu.seconds(task, threads), 0, threads)

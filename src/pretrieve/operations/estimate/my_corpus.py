@@ -145,9 +145,8 @@ def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: i
     size = workload.sizes.task(NAME)
     scale, body = plan.scale, body_of(plan, paths.parse_system(row["cross"]).encoder)
     texts = pair_texts(scale, body, size.lengths, size.test[SIZE] * plan.config["my_corpus_options"]["rerank"])
-    return Work(
-        gpu=True, encode=score_pairs(body, texts), encode_passes=texts.tokens / budget, tokens=texts.tokens, runs=1.0
-    )
+    passes = texts.tokens / budget
+    return Work(encode=score_pairs(body, texts), encode_passes=passes, tokens=texts.tokens, runs=1.0)
 
 
 def said(amount: Amount, found: Forecast, options: Mapping[str, Any]) -> str:
