@@ -23,10 +23,9 @@ from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.references.yaml_files import Loader
 from pretrieve.workflow.config_checks import Validator, check_numbers, check_paths, check_search
 from pretrieve.workflow.encoder_configuration import check_encoder, refuse_objective
-from pretrieve.workflow.job_options import EXAMPLE_READERS
+from pretrieve.workflow.job_options import EXAMPLE_READERS, without_snapshots
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
-from pretrieve.workflow.snapshots import without_snapshots
 
 #: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805

@@ -6,8 +6,7 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.job_options import encoder_options, from_outside, lineage, objective_options
-from pretrieve.workflow.snapshots import check_snapshots
+from pretrieve.workflow.job_options import check_snapshots, encoder_options, from_outside, lineage, objective_options
 
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")

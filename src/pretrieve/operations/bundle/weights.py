@@ -65,7 +65,8 @@ def pack_weights(files: Sequence[str], out: Path, kept_as: str, part_bytes: int 
                 tensor = stored.get_tensor(name)
                 kept = tensor.to(torch.bfloat16) if kept_as == "bf16" and tensor.dtype == torch.float32 else tensor
                 pieces = []
-                for piece in _pieces(kept.reshape(-1), part_bytes - (1 << 12)):
+                length = max(1, (part_bytes - (1 << 12) - _HEADER) // kept.element_size())
+                for piece in kept.reshape(-1).split(length) if kept.numel() else ():
                     size = piece.numel() * piece.element_size() + _HEADER
                     if used + size > part_bytes - 8:
                         flush()
@@ -152,11 +153,6 @@ def _joined(where: str, pieces: list[torch.Tensor], entry: dict[str, Any]) -> to
 
 def _part_name(number: int) -> str:
     return f"weights-{number:05d}.safetensors"
-
-
-def _pieces(flat: torch.Tensor, limit: int) -> Iterator[torch.Tensor]:
-    length = max(1, (limit - _HEADER) // flat.element_size())
-    yield from (flat.split(length) if flat.numel() else [])
 
 
 def _read_part(path: Path) -> dict[str, torch.Tensor]:

@@ -17,14 +17,13 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.base.sizes import FACTOR, factor
 from pretrieve.raw import hub
 from pretrieve.workflow.figure_inputs import figure_inputs
-from pretrieve.workflow.job_options import PUBLISHED
+from pretrieve.workflow.job_options import PUBLISHED, trained_by
 from pretrieve.workflow.job_resources import STAGES
 from pretrieve.workflow.joined_jobs import MOST_JOBS as MOST_JOINED
 from pretrieve.workflow.joined_jobs import Families, Seeds, in_tens
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.rule_models import ModelRules
-from pretrieve.workflow.snapshots import trained_by
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.

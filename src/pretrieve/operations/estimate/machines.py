@@ -13,7 +13,7 @@ import heapq
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -109,20 +109,19 @@ def assumed_gpu(name: str, cpu: Rates, mfu: float = MFU) -> Rates:
         raise ConfigError(f"mfu {mfu}: expected a share of the peak, above 0 and at most 1.")
     tflops, source = GPUS[key]
     peak = tflops * 1e12
-    return Rates(
+    return replace(
+        cpu,
         machine=f"{key.upper()}, {tflops} TFLOP/s bf16 ({source}) × {mfu}",
         device="cuda",
         origin="assumed",
         products=peak,
         train=peak * mfu,
         encode=peak * mfu * ENCODING_MFU / MFU,
-        search=cpu.search,
         pass_s=0.025,  # some 1,000 kernels of 12 layers, both ways, are launched in no less
         gathered_s=3e-12,  # 4 bytes at 1.3 TB/s
         update_s=1.4e-11,  # 28 bytes of a parameter, its gradient and two moments, at 2 TB/s
         load_s=5.0,
         start_s=20.0,
-        light_s=cpu.light_s,
     )
 
 

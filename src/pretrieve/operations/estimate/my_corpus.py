@@ -133,12 +133,9 @@ def _files(
 ) -> dict[str, float]:
     """Cost file → seconds, of the jobs of a row that are its own."""
     stage_of = {"encoders": "pretrain", "retrievers": "finetune", "embeddings": "retrieve"}
-    found = {}
-    for file in cost_files(plan.root, row, trained_on, seed):
-        stage = stage_of.get(file.removeprefix(f"{plan.root}/").partition("/")[0])
-        if stage in seconds:
-            found[file] = seconds[stage]
-    return found
+    files = cost_files(plan.root, row, trained_on, seed)
+    stages = {file: stage_of.get(file.removeprefix(f"{plan.root}/").partition("/")[0]) for file in files}
+    return {file: seconds[stage] for file, stage in stages.items() if stage in seconds}
 
 
 def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: int) -> Work:

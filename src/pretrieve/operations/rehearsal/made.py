@@ -87,17 +87,7 @@ def glue(task: str, name: str, count: int) -> bytes:
 def news() -> bytes:
     """``news.tsv``: an article for each building."""
     return to_lines(
-        (
-            f"N{b.number}",
-            "news",
-            "towns",
-            f"The {b.title} opens",
-            b.sentences[0],
-            f"https://example.org/{b.number}",
-            "[]",
-            "[]",
-        )
-        for b in BUILDINGS
+        (f"N{b.number}", "news", "towns", f"The {b.title} opens", b.sentences[0], b.url, "[]", "[]") for b in BUILDINGS
     )
 
 

@@ -41,6 +41,10 @@ class Building:
     def text(self) -> str:
         return " ".join(self.sentences)
 
+    @property
+    def url(self) -> str:
+        return f"https://example.org/{self.number}"
+
     def question(self, split: str) -> str:
         """A question about it; each split asks in words of its own."""
         return {
