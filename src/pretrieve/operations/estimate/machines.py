@@ -71,10 +71,9 @@ def read_rates(path: Path) -> Rates:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
         if other := {field.name for field in fields(Rates)} ^ {*values}:
             raise ValueError(f"fields that are missing or not known: {', '.join(sorted(other))}")
-        rates = Rates(**values)
-        if any(not getattr(rates, field.name) > 0 for field in fields(Rates) if field.type is float):
+        if any(not value > 0 for name, value in values.items() if name not in ("machine", "device", "origin")):
             raise ValueError("a rate is not above 0")
-        return rates
+        return Rates(**values)
     except (OSError, ValueError, TypeError) as error:
         raise DataError(
             f"{path}: {type(error).__name__} {error}; expected rates as `pretrieve estimate --measure FILE` writes "
