@@ -1,6 +1,5 @@
-# Shared by all stages: the checked configuration and what it says of the whole run. Every import of the rules is here.
-# What they say is in pretrieve/workflow: of corpora and data sets in rule_data.py, of encoders, retrievers
-# and scores in rule_models.py.
+# Shared by all stages: every import, the checked configuration, and what it says of the whole run. What it says of corpora and data
+# sets is in pretrieve/workflow/rule_data.py, of encoders, retrievers and scores in rule_models.py.
 
 import os
 import shlex
@@ -11,7 +10,8 @@ from itertools import product
 from pathlib import Path
 
 from pretrieve.workflow import figure_inputs as figure_plan, my_corpus, my_corpus_rows
-from pretrieve.base import code_folder, paths
+from pretrieve.base import paths
+from pretrieve.base.code_folder import CODE, code_file
 from pretrieve.analysis import plan as analysis_plan
 from pretrieve.workflow.config_checks import check_size
 from pretrieve.workflow.config_files import complete
@@ -33,14 +33,8 @@ from pretrieve.workflow.rule_models import ENCODER_FILES, RETRIEVER_FILES, STORE
 from pretrieve.workflow.cluster import Site
 from pretrieve.workflow.scales import of_one_scale
 from pretrieve.workflow.stage_code import remember, stage_code
-from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.operations.estimate.jobs import SeedJobs, check_run_size
 from pretrieve.workflow.plan import Plan, alternation, as_argument
-
-
-def code_file(name):
-    """A file of the code, from wherever the workflow is run; it may have wildcards."""
-    return str(code_folder.code_file(name))
 
 
 # With `--software-deployment-method apptainer` every job runs in this image (containers/pretrieve.def, docs/clusters.md).
@@ -56,7 +50,7 @@ try:
     # Where jobs run does not change what they compute: below, only their resources depend on it.
     SITE = Site.read(config.get("site"))
     check_size(config)
-    config = complete(config, code_folder.CODE)
+    config = complete(config, CODE)
     config.pop("site", None)
     PLAN = Plan.load(my_corpus.with_my_corpus(config))
     config = PLAN.config
@@ -76,8 +70,7 @@ except PretrieveError as error:
 LAUNCH = "python -m pretrieve.training.launch --gpus {resources.gpu} --nodes {resources.nodes} --"
 # The programs of the rules, one file each, as a word of the shell. Rules name it in f-strings: braces that Snakemake fills see
 # only the names of the Snakefile that a run begins with, and none of these when it uses this one as a module.
-SCRIPTS = shlex.quote(code_file("workflow_scripts"))
-SCRIPTS = SCRIPTS.replace("{", "{{").replace("}", "}}")
+SCRIPTS = shlex.quote(str(code_file("workflow_scripts"))).replace("{", "{{").replace("}", "}}")
 ROOT = PLAN.root
 SEEDS = PLAN.seeds
 SEED_JOBS = SeedJobs(PLAN)

@@ -1,9 +1,6 @@
-# Encoder + task (+ negatives, start, teacher) → retrievers, and their scores on the same data set where a table shows them. One
-# job serves all training-set sizes that are asked for, and at scales of small models several families, for a job's start costs
-# as much as a small training (pretrieve/workflow/joined_jobs.py). Outputs differ from task to task and from family to family
-# (encoder and recipe), so families with equal ones have a rule of their own.
-# Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again
-# (pretrieve/finetuning/finetune.py).
+# Encoder + task (+ negatives, start, teacher) → retrievers, and their scores on the same data set where a table shows them. A rule
+# for each set of outputs, and a job for all training-set sizes, often of several families (pretrieve/workflow/joined_jobs.py).
+# Retrievers are `update`d: a job that runs again for its scores finds the models there, and trains none of them again.
 
 for training in SEED_JOBS.of(["finetune"], rules_of(PLAN.tasks, PLAN.trainings, PLAN.is_examples)):
     sizes, follows, task_name = training.sizes, training.follows, training.place

@@ -178,7 +178,6 @@ if MY_CORPUS:
             " {params.base} --out {output} --log {log}"
 
 else:
-    # Without questions there is nothing to compare and nothing to plan; the documents can be searched.
 
     rule my_corpus_plan:
         input:
@@ -200,32 +199,31 @@ else:
         shell:
             "echo 'my_corpus_options: {{}}' > {output} 2> {log}"
 
+    if config.get("my_corpus"):
 
-if config.get("my_corpus") and not MY_CORPUS:
-
-    rule my_corpus_index:
-        input:
-            config["corpora"][my_corpus.NAME]["files"]["corpus"],
-        output:
-            directory(f"{ROOT}/retriever"),
-        log:
-            f"{ROOT}/logs/my_corpus_index.log",
-        benchmark:
-            f"{ROOT}/benchmarks/my_corpus_index/{my_corpus.NAME}.tsv"
-        conda:
-            "../envs/cpu.yaml"
-        threads: NEEDS["bm25"].threads
-        resources:
-            **NEEDS["bm25"].resources,
-        params:
-            code=stage_code("index.py", entries=DATA.contents_of(config["corpora"][my_corpus.NAME]["files"].values())),
-            language=config["bm25"]["language"],
-        message:
-            "Indexing the documents"
-        shell:
-            "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
-            f" python {SCRIPTS}/index.py"
-            " --documents {input} --language {params.language} --out {output} --threads {threads} --log {log}"
+        rule my_corpus_index:
+            input:
+                config["corpora"][my_corpus.NAME]["files"]["corpus"],
+            output:
+                directory(f"{ROOT}/retriever"),
+            log:
+                f"{ROOT}/logs/my_corpus_index.log",
+            benchmark:
+                f"{ROOT}/benchmarks/my_corpus_index/{my_corpus.NAME}.tsv"
+            conda:
+                "../envs/cpu.yaml"
+            threads: NEEDS["bm25"].threads
+            resources:
+                **NEEDS["bm25"].resources,
+            params:
+                code=stage_code("index.py", entries=DATA.contents_of(DATA.corpus_raw_files(my_corpus.NAME))),
+                language=config["bm25"]["language"],
+            message:
+                "Indexing the documents"
+            shell:
+                "PRETRIEVE_MEMORY_MB={resources.mem_mb}"
+                f" python {SCRIPTS}/index.py"
+                " --documents {input} --language {params.language} --out {output} --threads {threads} --log {log}"
 
 
 rule my_corpus_report:

@@ -1,7 +1,6 @@
 # BM25: runs, scores and negatives of a data set. Scores of families (encoder and recipe) on a data set that they were not trained
-# on: vectors → runs → scores, or predictions → scores; where a data set trains them, they are scored in the same job
-# (finetune.smk). One job serves all training-set sizes of a family. Outputs differ with the sizes, and a function cannot give
-# them, so each group of families with the same sizes has a rule of its own.
+# on (on others: finetune.smk): vectors → runs → scores, or predictions → scores. One job serves all training-set sizes of a
+# family; a function cannot give outputs, so each group of families with the same sizes has a rule of its own.
 
 for BM25, tested in alike(PLAN.ranked, PLAN.bm25_systems):
 

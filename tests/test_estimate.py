@@ -24,8 +24,7 @@ from pretrieve.finetuning.groups import steps_for
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate import calibrate
 from pretrieve.operations.estimate.jobs import Job
-from pretrieve.operations.estimate.rates import Rates, assumed_gpu, read_rates
-from pretrieve.operations.estimate.schedule import Timing, speed_up, wall_seconds
+from pretrieve.operations.estimate.machines import Rates, Timing, assumed_gpu, read_rates, speed_up, wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Work, steps_of
 from pretrieve.raw.sources import Source, read_sources

@@ -193,7 +193,7 @@ def test_goes_on_where_it_stopped(store, body, cpu, tmp_path) -> None:
 
 
 def test_mistakes(store, body) -> None:
-    with pytest.raises(ConfigError, match="latent_size=8 with kl_weight=0"):
+    with pytest.raises(ConfigError, match="latent_size is 8, but with kl_weight 0"):
         objective_of("optimus", store, body, "paper", latent_size=8)
-    with pytest.raises(ConfigError, match="decoder_weight=0"):
+    with pytest.raises(ConfigError, match="decoder_weight is 0"):
         objective_of("optimus", store, body, "official_code", decoder_weight=0.0)

@@ -22,7 +22,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.training.cost import Cost
 from pretrieve.training.device import choose_device
 from pretrieve.training.loop import RunSettings, Stopped
-from pretrieve.workflow.snapshots import check_snapshots, with_snapshots
+from pretrieve.workflow.job_options import check_snapshots, with_snapshots
 
 STEPS = 16
 OBJECTIVES = {

@@ -16,8 +16,7 @@ from pretrieve.benchmarks.reading import build_collection, build_task
 from pretrieve.corpora import parts as corpus_parts
 from pretrieve.corpora import readers
 from pretrieve.models.published import read_start
-from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
-from pretrieve.operations.rehearsal.made import FORMS, make, vocabulary
+from pretrieve.operations.rehearsal.made import FORMS, make, make_checkpoint, vocabulary
 from pretrieve.operations.rehearsal.world import BUILDINGS, SPLITS, asked
 from pretrieve.tasks.splits import VALID_SHARE, Target, parse_sizes, share_of
 from pretrieve.text.vocabulary import from_vocab_file, given_tokenizer, vocabulary_sha256

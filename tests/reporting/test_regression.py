@@ -37,12 +37,12 @@ from pretrieve.operations.publish.comparison import (
     check_comparison,
     compare_run,
     format_comparison,
+    ingredients,
     newest_published,
     off_the_paper,
     open_published,
     order_as_published,
 )
-from pretrieve.operations.publish.ingredients import ingredients
 from pretrieve.references.tables import load_table
 from pretrieve.reporting.tables.filling import fill_table, read_lines, write_lines
 from pretrieve.reporting.tables.manifest import cpu_model, hardware, make_manifest

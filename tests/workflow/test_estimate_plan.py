@@ -18,10 +18,9 @@ import pytest
 from miniature import PROJECT, READERS_OF_TABLES, environment
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.operations.estimate import compare
 from pretrieve.operations.estimate.jobs import Graph, Job
-from pretrieve.operations.estimate.rates import Rates, assumed_gpu
-from pretrieve.operations.estimate.report import Estimate, Machines, assumptions, needs_of, table_of
+from pretrieve.operations.estimate.machines import Machines, Rates, assumed_gpu, needs_of
+from pretrieve.operations.estimate.report import Estimate, assumptions, compare, comparison, cost_files, table_of
 from pretrieve.operations.estimate.sizes import Sizes, read_counts
 from pretrieve.operations.estimate.work import Workload
 from pretrieve.raw.sources import read_sources
@@ -194,24 +193,24 @@ def test_an_unknown_table_scale_or_mirror_ends_with_one_line(monkeypatch) -> Non
 def test_a_finished_run_is_compared_job_by_job(monkeypatch, tmp_path: Path) -> None:
     estimate = estimate_of(plan_of(monkeypatch, configuration()))
     with pytest.raises(DataError, match=r"no cost\.json"):
-        compare.compare(estimate, str(tmp_path))
+        compare(estimate, str(tmp_path))
     jobs = [
         job for job in estimate.graph.behind([estimate.graph.table(TABLES[0])]) if job.stage in ("pretrain", "finetune")
     ]
     for job in jobs:
         parts = estimate.graph.parts(job)
-        for file in [one for part in parts for one in compare.cost_files(estimate.graph.plan, part, str(tmp_path))]:
+        for file in [one for part in parts for one in cost_files(estimate.graph.plan, part, str(tmp_path))]:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps({"cpu_s": 2.0, "wall_s": 3.0, "tokens": 10}))
-    lost = compare.cost_files(estimate.graph.plan, jobs[-1], str(tmp_path))[-1]
+    lost = cost_files(estimate.graph.plan, jobs[-1], str(tmp_path))[-1]
     lost.unlink()
-    stages = {stage.name: stage for stage in compare.compare(estimate, str(tmp_path))}
+    stages = {stage.name: stage for stage in compare(estimate, str(tmp_path))}
     expected = Counter(job.stage for job in jobs[:-1])
     assert {name: stage.jobs for name, stage in stages.items()} == expected
     parts = [part for job in jobs[:-1] if job.stage == "finetune" for part in estimate.graph.parts(job)]
-    files = sum(len(compare.cost_files(estimate.graph.plan, part, str(tmp_path))) for part in parts)
+    files = sum(len(cost_files(estimate.graph.plan, part, str(tmp_path))) for part in parts)
     assert stages["finetune"].cpu_s == 2.0 * files and stages["finetune"].wall_s == 3.0 * files
-    assert stages["pretrain"].expected_s > 0 and "total" in compare.report(list(stages.values()))
+    assert stages["pretrain"].expected_s > 0 and "total" in comparison(list(stages.values()))
 
 
 def test_a_teacher_scores_the_groups_of_every_number_of_epochs_that_is_tried(monkeypatch) -> None:

@@ -16,7 +16,7 @@ import pytest
 from pretrieve.base.paths import metrics_file
 from pretrieve.benchmarks.official.beir import SETS
 from pretrieve.operations.bundle.contents import Asked
-from pretrieve.operations.publish.ingredients import ingredients
+from pretrieve.operations.publish.comparison import ingredients
 from pretrieve.operations.raw_files import table_files
 from pretrieve.operations.rehearsal.made import FORMS
 from pretrieve.workflow.config_files import read_config

@@ -13,9 +13,9 @@ from pathlib import Path
 from pretrieve.base.arguments import add_run
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.files import write_json
-from pretrieve.operations.estimate import compare, report
+from pretrieve.operations.estimate import report
 from pretrieve.operations.estimate.jobs import Graph
-from pretrieve.operations.estimate.rates import MFU, Rates, assumed_gpu, read_rates, usable_cores
+from pretrieve.operations.estimate.machines import MFU, Machines, Rates, assumed_gpu, needs_of, read_rates, usable_cores
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Workload
 from pretrieve.raw.mirror import candidates, check_mirror, is_in_place, mirror_folder
@@ -61,13 +61,7 @@ def measured(plan: Plan, core: bool = False) -> Rates:
     return measure_scale(plan.scale, core)
 
 
-def has_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def machines_of(arguments: argparse.Namespace, plan: Plan) -> report.Machines:
+def machines_of(arguments: argparse.Namespace, plan: Plan) -> Machines:
     """Cores and GPUs: from files, measured here, or assumed."""
     if arguments.gpus < 0 or arguments.gpus_per_job < 1 or (arguments.cores is not None and arguments.cores < 1):
         raise ConfigError(
@@ -80,11 +74,13 @@ def machines_of(arguments: argparse.Namespace, plan: Plan) -> report.Machines:
         known["cpu"] = measured(plan, core=True)
     gpu = known.get("cuda")
     if arguments.gpus and gpu is None:
-        given = arguments.gpu is not None or not has_gpu()
+        from torch.cuda import is_available
+
+        given = arguments.gpu is not None or not is_available()
         gpu = assumed_gpu(arguments.gpu or USUAL_GPU, known["cpu"], arguments.mfu) if given else measured(plan)
     cores = arguments.cores or (CORES_OF_A_GPU * arguments.gpus if arguments.gpus else usable_cores())
-    gpu, needs = gpu if arguments.gpus else None, report.needs_of(plan.config)
-    return report.Machines(known["cpu"], gpu, arguments.gpus, cores, needs, arguments.gpus_per_job)
+    gpu, needs = gpu if arguments.gpus else None, needs_of(plan.config)
+    return Machines(known["cpu"], gpu, arguments.gpus, cores, needs, arguments.gpus_per_job)
 
 
 def in_place(plan: Plan, mirror: Path | None, sources: Mapping[str, Source]) -> Callable[[str], bool]:
@@ -125,7 +121,7 @@ def main(arguments: argparse.Namespace) -> None:
     is_there = in_place(plan, mirror_folder(plan.config), sources)
     estimate = report.Estimate(Workload(graph, sizes, *machines.budgets), machines, is_there)
     if arguments.compare:
-        print(compare.report(compare.compare(estimate, root)))
+        print(report.comparison(report.compare(estimate, root)))
         return
     lines = [estimate.line(name, [job]) for name, job in targets.items()]
     wanted_jobs = list(targets.values()) if arguments.tables else graph.everything()

@@ -1,7 +1,5 @@
 """Any corpus → corpus.jsonl, for a comparison on a corpus of one's own: a folder of texts, a table, or a data set of the hub."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

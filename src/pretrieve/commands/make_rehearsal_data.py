@@ -8,8 +8,7 @@ from pathlib import Path
 
 from pretrieve.base.code_folder import code_file
 from pretrieve.base.errors import ConfigError
-from pretrieve.operations.rehearsal.checkpoints import make_checkpoint
-from pretrieve.operations.rehearsal.made import FORMS, NOTICE, make
+from pretrieve.operations.rehearsal.made import FORMS, NOTICE, make, make_checkpoint
 from pretrieve.raw.sources import read_sources
 
 

@@ -13,9 +13,8 @@ import yaml
 from pretrieve.base.arguments import json_object, required
 from pretrieve.base.files import write_json, write_text
 from pretrieve.operations.estimate.calibrate import measure_scale
+from pretrieve.operations.estimate.machines import Machines, needs_of, read_rates, usable_cores
 from pretrieve.operations.estimate.my_corpus import PLANNED, Amount, Forecast, choose, forecast_of, rungs, said
-from pretrieve.operations.estimate.rates import read_rates, usable_cores
-from pretrieve.operations.estimate.report import Machines, needs_of
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.my_corpus import configured, looked_at
 from pretrieve.workflow.plan import Plan

@@ -4,8 +4,6 @@ The plan of the scale says it: the data sets that have the table's roles, the co
 encoders start from.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

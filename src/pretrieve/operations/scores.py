@@ -14,8 +14,6 @@ behind it are those of this checkout and configuration. Which paths are written 
 contents alone.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

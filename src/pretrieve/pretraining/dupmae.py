@@ -27,7 +27,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, pooled_words
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
@@ -78,14 +77,10 @@ class DupMae(RetroMae):
     """Terms ``mlm``; ``decoder`` unless ``decode`` is ``ot``; ``bow`` unless it is ``cls``.
 
     Only the first two begin near ln V: L_bow sums over the words of a text, and their logits are maxima.
-
-    Raises ConfigError when L_bow weighs nothing, which is what ``decode: cls`` is for.
     """
 
     def __init__(self, setting: Setting) -> None:
         options, decode = setting.options, setting.options["decode"]
-        if decode != "cls" and not options["bow_weight"]:
-            raise ConfigError(f"dupmae: bow_weight=0 with decode={decode!r}; expected more than 0, or decode: cls.")
         super().__init__(setting)
         self.reads_all = decode != "cls"
         if self.reads_all:

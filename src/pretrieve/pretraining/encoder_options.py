@@ -83,6 +83,7 @@ class EncoderOptions:
         if self.layers_of_start and not self.start:
             raise ConfigError(f"encoder options: layers_of_start {self.layers_of_start} without a start; expected one.")
         BodyConfig.from_dict(dict(self.body))
+        check_together(self.objective)
         name = self.objective.get("name")
         if (name == "none") != (self.budget is None):
             raise ConfigError(
@@ -103,3 +104,18 @@ class EncoderOptions:
         """Plain values; ``start`` and ``budget`` only where there are any."""
         values = vars(self) | {"budget": self.budget and self.budget.to_dict()}
         return {name: value for name, value in values.items() if value is not None}
+
+
+def check_together(options: Mapping[str, Any]) -> None:
+    """Raise ConfigError for options of an objective that do not go together."""
+    found = ""
+    if (shares := options.get("mask", 0) + options.get("random", 0)) > 1:
+        found = f"mask {options['mask']} and random {options['random']} are {shares:g} of the masked words; expected at most 1"
+    elif not options.get("decoder_weight", 1):
+        found = "decoder_weight is 0, so nothing trains the decoder; expected more, or objective mlm"
+    elif options.get("decode", "cls") != "cls" and not options.get("bow_weight", 1):
+        found = "bow_weight is 0; expected more, or decode: cls"
+    elif (size := options.get("latent_size", "hidden")) != "hidden" and not options.get("kl_weight", 1):
+        found = f"latent_size is {size}, but with kl_weight 0 there is no latent variable; expected hidden, or more kl_weight"
+    if found:
+        raise ConfigError(f"{options.get('name')}: {found}")

@@ -30,7 +30,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.examples import Masked
@@ -72,24 +71,17 @@ class Latent(nn.Module):
 
 
 class Optimus(SeedEncoder):
-    """Without a latent variable the decoder gets the state of [CLS] itself.
-
-    Raises ConfigError for a latent size without a KL, which would not be used.
-    """
+    """Without a latent variable the decoder gets the state of [CLS] itself."""
 
     weighed = ("mlm", "decoder", "kl")
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         self._options, self._seed = setting.options, setting.seed  # the seed also of the noise
-        size, self.latent = self._options["latent_size"], None
+        self.latent = None
         if self._options["kl_weight"]:
+            size = self._options["latent_size"]
             self.latent = self.module["latent"] = Latent(setting.encoder.config, size, setting.seed)
-        elif size != "hidden":
-            raise ConfigError(
-                f"optimus: latent_size={size} with kl_weight=0: there is no latent variable, the decoder gets the state of "
-                "[CLS]; expected latent_size hidden, or a kl_weight above 0."
-            )
 
     def counts(self, masked: Masked) -> dict[str, int]:
         """As SEED-Encoder's; the KL is a mean over the decoder's words, or over sequences."""

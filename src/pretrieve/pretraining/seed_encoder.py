@@ -16,7 +16,6 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from pretrieve.base.errors import ConfigError
 from pretrieve.models.decoder import Decoder
 from pretrieve.pretraining.examples import Masked
 from pretrieve.pretraining.mlm import MaskedLanguageModel
@@ -28,8 +27,6 @@ class SeedEncoder(MaskedLanguageModel):
     """Encoder and decoder trained together. A term of weight 0 is omitted, and so is the word head if that is ``mlm``.
 
     ``word_terms`` leaves the decoder out: where its loss begins depends on more than the vocabulary (see its module).
-
-    Raises ConfigError when the decoder weighs nothing.
     """
 
     #: Terms with a weight among the options.
@@ -37,8 +34,6 @@ class SeedEncoder(MaskedLanguageModel):
 
     def __init__(self, setting: Setting) -> None:
         options = setting.options
-        if not options["decoder_weight"]:
-            raise ConfigError("decoder_weight=0: nothing trains the decoder; expected more than 0, or objective mlm.")
         super().__init__(setting)
         self.decoder = Decoder(setting.encoder.config, options["decoder_layers"], options["span"], setting.seed)
         self.terms = {term: weight for term in self.weighed if (weight := options[f"{term}_weight"])}

@@ -9,6 +9,7 @@ import torch
 
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.word_head import MaskedWordHead
+from pretrieve.pretraining.encoder_options import check_together
 from pretrieve.pretraining.examples import MaskedPassages, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.text.token_store import TokenStore
@@ -18,7 +19,9 @@ from pretrieve.text.token_store import TokenStore
 class Setting:
     """options: of the objective, as :func:`pretrieve.pretraining.presets.resolve` gives them, with ``length`` (or the two
     lengths of pairs); batch: examples a step; encoder: what is pre-trained; seed: of weights, order, masks and pairs;
-    token_budget: tokens of a micro-batch (None: the device's default; it changes no result)."""
+    token_budget: tokens of a micro-batch (None: the device's default; it changes no result).
+
+    Raises ConfigError for options that do not go together."""
 
     options: dict[str, Any]
     batch: int
@@ -27,6 +30,9 @@ class Setting:
     seed: int
     device: torch.device
     token_budget: int | None = None
+
+    def __post_init__(self) -> None:
+        check_together(self.options)
 
     def masking(self) -> Masking:
         """The encoder's masks."""

@@ -24,8 +24,6 @@ The n-th column of the table is the n-th case. Its metrics:
 Imported when the workflow is read: standard library only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 

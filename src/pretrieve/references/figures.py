@@ -17,8 +17,6 @@ A figure has panels, a panel has axes and series, a series has points. A series 
 Read by the workflow for every job, so it must load fast: standard library, yaml and jsonschema only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,7 +46,7 @@ class Axis:
     linear."""
 
     label: str
-    unit: str
+    unit: str = ""
     scale: str = "linear"
 
     @property
@@ -119,8 +117,8 @@ class Figure:
     caption: str
     source: str
     claim: str
-    notes: tuple[str, ...]
     panels: tuple[Panel, ...]
+    notes: tuple[str, ...] = ()
     columns: int = 2
     map: Mapping[str, Any] = field(default_factory=dict)
 
@@ -156,17 +154,9 @@ def load_figure(path: Path | str) -> Figure:
             f"{path}: it says paper {content['paper']}, {content['figure']}; expected those of its path: "
             f"paper {path.parent.name}, {path.stem}."
         )
-    figure = Figure(
-        paper=content["paper"],
-        name=content["figure"],
-        caption=content["caption"],
-        source=content["source"],
-        claim=content["claim"],
-        notes=tuple(content.get("notes", ())),
-        panels=tuple(_panel(name, entry, path) for name, entry in content["panels"].items()),
-        columns=content.get("columns", 2),
-        map=content.get("map", {}),
-    )
+    panels = tuple(_panel(name, entry, path) for name, entry in content["panels"].items())
+    notes = tuple(content.get("notes", ()))
+    figure = Figure(**content | {"name": content.pop("figure"), "panels": panels, "notes": notes})
     if not figure.map and any(series.kind in ("map", "separation") for _, series in figure.all_series()):
         raise ConfigError(f"{path}: key map is missing; a figure with maps needs map: {{texts, seed, perplexity}}.")
     return figure
@@ -191,14 +181,7 @@ def _panel(name: str, entry: Mapping[str, Any], path: Path) -> Panel:
                     f"{path}: key panels.{name}.series: {one.name!r} is the change of {other!r}, which is no other "
                     f"series of the panel; it has {', '.join(names)}."
                 )
-    return Panel(
-        name=name,
-        title=entry["title"],
-        draw=entry["draw"],
-        x=Axis(entry["x"]["label"], entry["x"].get("unit", ""), entry["x"]["scale"]),
-        y=Axis(entry["y"]["label"], entry["y"]["unit"]),
-        series=series,
-    )
+    return Panel(name, entry["title"], entry["draw"], Axis(**entry["x"]), Axis(**entry["y"]), series)
 
 
 def _series(entry: Mapping[str, Any], path: Path, where: str) -> Series:

@@ -7,8 +7,6 @@ print and where lines cross, markers and dashes tell methods apart; no two metho
 Standard library only: a figure's description is checked against the names.
 """
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 from zlib import crc32

@@ -1,7 +1,5 @@
 """Published tables as data: ``references/{paper}/paper.yaml`` and one CSV line per cell, loaded and checked."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
@@ -81,13 +79,13 @@ class Table:
     title: str
     source: str
     caption: str
-    notes: tuple[str, ...]
     row_columns: tuple[str, ...]
-    column_group: str
-    statistics: str
     baseline: str
     tolerance: Mapping[str, float]
     cells: tuple[Cell, ...]
+    notes: tuple[str, ...] = ()
+    column_group: str = ""
+    statistics: str = ""
     url: str = ""
 
     @cached_property
@@ -211,21 +209,13 @@ def load_table(
         known = ", ".join(sorted(paper["tables"]))
         raise ConfigError(f"{paper_file}: no table '{name}' under the key 'tables'; it has {known}. Add an entry.")
     entry = paper["tables"][name]
-    table = Table(
-        paper=paper["paper"],
-        name=name,
-        title=paper["title"],
-        source=f"{', '.join(paper['authors'])}. {paper['venue']} {paper['year']}.",
-        caption=entry["caption"],
-        notes=tuple(entry.get("notes", ())),
-        row_columns=tuple(entry["row_columns"]),
-        column_group=entry.get("column_group", ""),
-        statistics=entry.get("statistics", ""),
-        baseline=entry["baseline"] or "",
-        tolerance=entry["tolerance"],
-        cells=tuple(_read_cells(Path(csv_file), len(entry["row_columns"]))),
-        url=paper.get("url", ""),
-    )
+    own = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    own |= {key: paper[key] for key in ("paper", "title", "url") if key in paper}
+    own |= {
+        "source": f"{', '.join(paper['authors'])}. {paper['venue']} {paper['year']}.",
+        "baseline": entry["baseline"] or "",
+    }
+    table = Table(name=name, cells=tuple(_read_cells(Path(csv_file), len(entry["row_columns"]))), **own)
     _check_whole(table, paper_file)
     return table
 

@@ -3,8 +3,6 @@
 The workflow reads them for every job, so this must load fast: standard library, yaml and jsonschema only.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command that makes a file of ``results/`` again, as one types it in a checkout as it comes."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

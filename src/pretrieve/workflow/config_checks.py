@@ -4,8 +4,6 @@ Size first: YAML's aliases make exponentially many values of a few lines, and wh
 project alike, would not come back. Standard library, yaml and jsonschema only: the workflow reads it in every job.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping

@@ -15,8 +15,6 @@ An entry of ``datasets`` with ``each: {NAME: WORD, …}`` stands for as many ent
 ``{word}`` in any of its texts becomes the WORD, ``{file}`` the WORD with ``-`` for ``/``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

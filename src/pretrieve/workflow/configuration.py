@@ -4,8 +4,6 @@ A mistake ends with one line that names the key, the value, what is allowed and,
 was probably meant. What single jobs get of it: :mod:`pretrieve.workflow.job_options`.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection, Mapping
@@ -25,10 +23,9 @@ from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.references.yaml_files import Loader
 from pretrieve.workflow.config_checks import Validator, check_numbers, check_paths, check_search
 from pretrieve.workflow.encoder_configuration import check_encoder, refuse_objective
-from pretrieve.workflow.job_options import EXAMPLE_READERS
+from pretrieve.workflow.job_options import EXAMPLE_READERS, without_snapshots
 from pretrieve.workflow.recipe_configuration import check_recipes
 from pretrieve.workflow.scales import check_scale, datasets_behind, means_of
-from pretrieve.workflow.snapshots import without_snapshots
 
 #: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805

@@ -1,15 +1,12 @@
 """The encoders of a configuration, checked before any job starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, check_names, nearest
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.job_options import encoder_options, from_outside, objective_options
-from pretrieve.workflow.snapshots import check_snapshots
+from pretrieve.workflow.job_options import check_snapshots, encoder_options, from_outside, lineage, objective_options
 
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
@@ -44,7 +41,40 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
         )
     if contrastive != ("dim" in encoder):
         raise ConfigError(f"{where}.dim: required for pair objectives, not allowed for others")
+    _check_sizes(name, encoder, config)
+    if encoder["body"] != "transformer" and not contrastive and objective != "none":
+        raise ConfigError(
+            f"{where}.objective: {objective} predicts words of a transformer, and body is {encoder['body']}"
+        )
+    budgets = scale["pretraining"]["budgets"]
+    if objective == "none":
+        if "budget" in encoder:
+            raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
+    else:
+        check_names(f"encoders.{name}.budget", [encoder.get("budget")], budgets)
+        if contrastive and "epochs" in budgets[encoder["budget"]]:
+            raise ConfigError(
+                f"{where}.budget: {encoder['budget']} has epochs, but pairs are drawn without end; expected a budget with steps"
+            )
+    _check_start(name, config["encoders"])
+    try:
+        made = encoder_options(config, name)
+    except ConfigError as error:
+        raise error if str(error).startswith("config: ") else ConfigError(f"{where}: {error}") from None
+    # A start from outside has a shape of its own.
+    fresh = config["encoders"][lineage(config, name)[-1]].get("start") is None
+    if contrastive and fresh and made.head == "none" and made.dim != made.body["hidden"]:
+        raise ConfigError(
+            f"{where}.dim: {encoder['dim']} is {made.dim}, but with head none a vector is the body's {made.body['hidden']} "
+            "numbers; expected as many, or another head"
+        )
+
+
+def _check_sizes(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
+    """That texts fit into the body, and its layers are as many as the objective reads."""
+    where, objective, scale = f"config: encoders.{name}", encoder["objective"], config["scales"][config["scale"]]
     room, of_scale = scale["body"]["max_positions"], f"scales.{config['scale']}"
+    contrastive = not isinstance(objective, str)
     options = {} if contrastive else objective_options(config, name)
     if (span := options.get("span_length", 0)) > room:
         raise ConfigError(
@@ -62,61 +92,18 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
             f"{where}.length: {encoder['length']}; for single-text objectives only, at most body.max_positions={room}"
             f"{'; cocondenser has its option span_length' if objective == 'cocondenser' else ''}"
         )
-    if encoder["body"] != "transformer" and not contrastive and objective != "none":
-        raise ConfigError(
-            f"{where}.objective: {objective} predicts words of a transformer, and body is {encoder['body']}"
-        )
-    _check_together(f"{where}: {objective}", options)
-    budgets = scale["pretraining"]["budgets"]
-    if objective == "none":
-        if "budget" in encoder:
-            raise ConfigError(f"{where}.budget: objective none trains nothing and has no budget")
-    else:
-        check_names(f"encoders.{name}.budget", [encoder.get("budget")], budgets)
-        if contrastive and "epochs" in budgets[encoder["budget"]]:
-            raise ConfigError(
-                f"{where}.budget: {encoder['budget']} has epochs, but pairs are drawn without end; expected a budget with steps"
-            )
-    seen, start = [name], encoder.get("start")
+
+
+def _check_start(name: str, encoders: Mapping[str, Any]) -> None:
+    """That an encoder's starts are there, one after the other without end, and have its shape."""
+    encoder, seen, start = encoders[name], [name], encoders[name].get("start")
     while start is not None and not from_outside(start):
-        allowed = [*config["encoders"], "hub:OWNER/NAME", "package:NAME", "dir:PATH"]
-        check_names(f"encoders.{seen[-1]}.start", [start], allowed)
+        check_names(f"encoders.{seen[-1]}.start", [start], [*encoders, "hub:OWNER/NAME", "package:NAME", "dir:PATH"])
+        where = f"config: encoders.{name}"
         if start in seen:
             raise ConfigError(f"{where}.start: {' → '.join([*seen, start])} is a cycle; one of them must have no start")
         for key in ("body", "layers"):
-            if config["encoders"][start].get(key) != encoder.get(key):
-                raise ConfigError(
-                    f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {config['encoders'][start].get(key)!r}"
-                )
+            if (theirs := encoders[start].get(key)) != encoder.get(key):
+                raise ConfigError(f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {theirs!r}")
         seen.append(start)
-        start = config["encoders"][start].get("start")
-    try:
-        made = encoder_options(config, name)
-    except ConfigError as error:
-        raise error if str(error).startswith("config: ") else ConfigError(f"{where}: {error}") from None
-    # A start from outside has a shape of its own.
-    if contrastive and start is None and made.head == "none" and made.dim != made.body["hidden"]:
-        raise ConfigError(
-            f"{where}.dim: {encoder['dim']} is {made.dim}, but with head none a vector is the body's {made.body['hidden']} "
-            "numbers; expected as many, or another head"
-        )
-
-
-def _check_together(where: str, options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for options that do not go together. The objectives check it too, but their job comes after others."""
-    if (shares := options.get("mask", 0) + options.get("random", 0)) > 1:
-        raise ConfigError(
-            f"{where}: mask {options['mask']} and random {options['random']} are {shares:g} of the masked words; expected at "
-            "most 1"
-        )
-    if not options.get("decoder_weight", 1):
-        raise ConfigError(
-            f"{where}: decoder_weight is 0, so nothing trains the decoder; expected more, or objective mlm"
-        )
-    if options.get("decode", "cls") != "cls" and not options.get("bow_weight", 1):
-        raise ConfigError(f"{where}: bow_weight is 0; expected more, or decode: cls")
-    if options.get("latent_size", "hidden") != "hidden" and not options.get("kl_weight", 1):
-        raise ConfigError(
-            f"{where}: latent_size is {options['latent_size']}, but with kl_weight 0 there is no latent variable; expected "
-            "hidden, or a kl_weight above 0"
-        )
+        start = encoders[start].get("start")

@@ -5,8 +5,6 @@ dated in the future: every job that reads such a file fails at its end, with its
 before is made again until the clock has caught up. Programs here measure time with the monotonic clock, which never jumps.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

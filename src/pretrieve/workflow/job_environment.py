@@ -10,8 +10,6 @@
   a home, has none to write: matplotlib then makes a new cache in each process, and numba refuses to load.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys

@@ -18,8 +18,6 @@ paper       not measured: 8.8 million passages of 768 dimensions are 27 GB, 21 m
 A scale of another name has the column whose models are nearest in size. The workflow reads this file: standard library only.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

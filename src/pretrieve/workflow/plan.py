@@ -25,7 +25,7 @@ from pretrieve.workflow import rehearsal as overrides
 from pretrieve.workflow.commands import REHEARSAL
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.figure_inputs import cells_of
-from pretrieve.workflow.job_options import EXAMPLE_READERS, fits, recipe_kind
+from pretrieve.workflow.job_options import EXAMPLE_READERS, fits, recipe_kind, with_snapshots
 from pretrieve.workflow.plan_families import PlanFamilies
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
@@ -40,7 +40,6 @@ from pretrieve.workflow.scales import (
     vocabulary_corpus,
     vocabulary_of,
 )
-from pretrieve.workflow.snapshots import with_snapshots
 
 SOURCES = code_file("resources/sources.tsv")
 

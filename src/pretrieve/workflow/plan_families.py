@@ -2,8 +2,6 @@
 family is an encoder and a recipe (``ENCODER.RECIPE``). The part of :class:`pretrieve.workflow.plan.Plan` behind
 ``rules/finetune.smk`` and ``rules/retrieve.smk``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cached_property
 from itertools import product

@@ -1,8 +1,6 @@
 """Which files belong to what the configuration and the tables name: what a retriever is made of, what a table is made from,
 and the raw files behind all of it. The half of :class:`pretrieve.workflow.plan.Plan` that knows paths."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property

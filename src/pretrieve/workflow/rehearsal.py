@@ -21,8 +21,6 @@ Results are in ``results/{scale}-rehearsal`` and mean nothing. Downloads are not
 them. Standard library only, for the workflow reads it.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 Loaded by every call of Snakemake: standard library only.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Sequence
 
@@ -87,6 +85,9 @@ class DataRules:
 
     def reader_of(self, dataset: str) -> dataset_formats.Reader:
         return dataset_formats.READERS[self.config["datasets"][dataset]["reader"]]
+
+    def ships_negatives(self, dataset: str) -> bool:
+        return dataset_formats.ships_negatives(self.config["datasets"][dataset])
 
     def collection_inputs(self, dataset: str) -> list[str]:
         return list(self.plan.dataset_files(dataset).values())

@@ -4,8 +4,6 @@ Loaded by every call of Snakemake: standard library only. ``wildcards``: with ``
 is trained on, and of scores the tested one) and ``seed``; ``sizes``: training-set sizes of the family, as the job has them.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence
@@ -16,12 +14,18 @@ from pretrieve.base.program import THEN
 from pretrieve.finetuning import trainers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
-from pretrieve.workflow.job_options import encoder_options, from_outside, lineage, recipe_options, started_from
+from pretrieve.workflow.job_options import (
+    by_snapshots,
+    encoder_options,
+    from_outside,
+    lineage,
+    recipe_options,
+    started_from,
+)
 from pretrieve.workflow.joined_jobs import Families
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.scales import corpus_of
-from pretrieve.workflow.snapshots import groups
 from pretrieve.workflow.stage_code import stage_code
 
 RETRIEVER_FILES = ("model.safetensors", "heads.safetensors", "pretrieve.json")
@@ -44,7 +48,7 @@ class ModelRules:
         return encoder_options(self.config, encoder).to_dict()
 
     def pretrained(self) -> dict[tuple[str, ...], list[str]]:
-        return groups(self.config["encoders"])
+        return by_snapshots(self.config["encoders"])
 
     def snapshot_files(self, names: Sequence[str], files: Sequence[str]) -> list[str]:
         """The files of an encoder and of its snapshots, with ``{encoder}`` and ``{seed}``; the encoder's first."""

@@ -16,8 +16,6 @@ vocabulary; a data set's texts are tokenised with that of the corpus which its k
 read what is made with its vocabulary. By default all are the scale's. Standard library only, for the workflow reads it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 

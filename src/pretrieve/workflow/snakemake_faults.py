@@ -10,8 +10,6 @@ Snakemake's authors is in docs/snakemake-faults.md; tests/test_snakemake_faults.
 file goes. Standard library only.
 """
 
-from __future__ import annotations
-
 import threading
 
 #: Where the function of such a timer is defined: timers of others are left alone.

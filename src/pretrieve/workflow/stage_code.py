@@ -7,8 +7,6 @@ by its name, is not followed: the rule names the modules that its job uses. Stan
 reads it.
 """
 
-from __future__ import annotations
-
 import ast
 import atexit
 import hashlib

@@ -3,8 +3,6 @@
 Reading refuses what leaves the directory, what is not a plain file, and what the manifest does not list.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import lzma

@@ -5,8 +5,6 @@ package) and checksum; the id of each job must be the key of its arguments; ever
 its sha256 and belong to a job. Where a job writes is taken from the plan here (:mod:`pretrieve.operations.bundle.unpack`).
 """
 
-from __future__ import annotations
-
 import errno
 import re
 import shutil

@@ -6,8 +6,6 @@ and candidates, finished encoders and retrievers. Texts are not packed, for trai
 ``--answers``, the passages and answers of tasks that are scored by answers.
 """
 
-from __future__ import annotations
-
 import io
 import shlex
 import subprocess

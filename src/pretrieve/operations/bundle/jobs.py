@@ -59,8 +59,6 @@ class Call:
         for word in words:
             if word.startswith("--"):
                 last = options[word[2:]] = []  # the last one counts, as for argparse
-            elif not options:
-                raise DataError(f"{program}.py: found {word!r} before the first option; expected --NAME VALUE ….")
             else:
                 last.append(word)
         return cls(program, options)
@@ -101,13 +99,12 @@ class Call:
     def by_size(self) -> list[Call]:
         """The same as calls for one training-set size each."""
         lists = {name: self.options[name] for name in SIDE_BY_SIDE[self.program] if self.options.get(name)}
-        lengths = {len(values) for values in lists.values()}
-        if len(lengths) != 1:
+        if len({len(values) for values in lists.values()}) != 1:
             counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
             raise DataError(f"{self.program}.py: {counts}; expected one value each for every training-set size.")
         calls = []
-        for place in range(lengths.pop()):
-            options = dict(self.options) | {name: [values[place]] for name, values in lists.items()}
+        for values in zip(*lists.values(), strict=True):
+            options = {**self.options, **{name: [value] for name, value in zip(lists, values, strict=True)}}
             if "made-of" in options:
                 size = options["sizes"][0]
                 options["made-of"] = [json.dumps({size: self.json("made-of")[size]}, sort_keys=True)]

@@ -21,8 +21,6 @@ tokens that no job reads are 0, which takes next to no room when it is packed. A
 training on the store, for the jobs it was made for, and no others.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections import Counter

@@ -9,8 +9,6 @@ a slice shows, and sends home in its manifest, is a :func:`preview`, by the defi
 test compares the two.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -12,8 +12,6 @@ manifest's own: of its JSON without that key, keys sorted. A job is in the slice
 gets its name when it is complete.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -68,7 +66,7 @@ def is_of(name: str, job: Job) -> bool:
 
 def packed_jobs(out: Path) -> set[str]:
     """Ids of the jobs that earlier slices have sent home."""
-    return {job for path in slices_in(out) for job in read_manifest(path)["jobs"]}
+    return {job for path in slices_in(out) for job in json.loads((path / MANIFEST).read_bytes())["jobs"]}
 
 
 def slices_in(out: Path) -> list[Path]:
@@ -80,11 +78,6 @@ def checksum(manifest: Mapping[str, Any]) -> str:
     """The checksum that a manifest has of itself: of all but that key."""
     kept = {key: value for key, value in manifest.items() if key != "checksum"}
     return hashlib.sha256(json.dumps(kept, sort_keys=True, allow_nan=False).encode()).hexdigest()
-
-
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a slice that was made here; one from elsewhere: :mod:`pretrieve.operations.bundle.arrived`."""
-    return json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
 
 
 def write_slice(

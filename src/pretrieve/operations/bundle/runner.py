@@ -6,8 +6,6 @@ workflow's paths (``results/…``), ``logs/``, ``done/`` (one file for each job:
 goes home (:mod:`pretrieve.operations.bundle.results`).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

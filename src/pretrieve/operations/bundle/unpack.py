@@ -9,8 +9,6 @@ scores are then scored. Last, ``snakemake --touch`` notes for each job the argum
 (https://snakemake.readthedocs.io/en/stable/executing/cli.html), so that a later change of either is seen.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil

@@ -16,8 +16,6 @@ predictions are made before, with the float32 weights; training from unpacked we
 every bit, for twice the size. Numbers that are not float32 are kept as they are.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -67,7 +65,8 @@ def pack_weights(files: Sequence[str], out: Path, kept_as: str, part_bytes: int 
                 tensor = stored.get_tensor(name)
                 kept = tensor.to(torch.bfloat16) if kept_as == "bf16" and tensor.dtype == torch.float32 else tensor
                 pieces = []
-                for piece in _pieces(kept.reshape(-1), part_bytes - (1 << 12)):
+                length = max(1, (part_bytes - (1 << 12) - _HEADER) // kept.element_size())
+                for piece in kept.reshape(-1).split(length) if kept.numel() else ():
                     size = piece.numel() * piece.element_size() + _HEADER
                     if used + size > part_bytes - 8:
                         flush()
@@ -154,11 +153,6 @@ def _joined(where: str, pieces: list[torch.Tensor], entry: dict[str, Any]) -> to
 
 def _part_name(number: int) -> str:
     return f"weights-{number:05d}.safetensors"
-
-
-def _pieces(flat: torch.Tensor, limit: int) -> Iterator[torch.Tensor]:
-    length = max(1, (limit - _HEADER) // flat.element_size())
-    yield from (flat.split(length) if flat.numel() else [])
 
 
 def _read_part(path: Path) -> dict[str, torch.Tensor]:

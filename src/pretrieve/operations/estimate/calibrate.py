@@ -6,8 +6,6 @@ measured while others do the same, as they do in a run. Its seconds are processo
 that of a plain matrix product: on a busy machine the difference of two passes can come out far too small.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import re
@@ -38,7 +36,7 @@ from pretrieve.operations.estimate.flops import (
     parameters,
     word_head,
 )
-from pretrieve.operations.estimate.rates import Rates, usable_cores
+from pretrieve.operations.estimate.machines import Rates, usable_cores
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device, choose_device
 from pretrieve.workflow.job_environment import allocator

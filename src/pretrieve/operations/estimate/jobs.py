@@ -5,27 +5,25 @@ to what they read, and so on. A test compares this graph with Snakemake's. It al
 seeds: one job takes it 4 ms and 60 kB (docs/faults.md, "Many seeds").
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 from pretrieve.analysis.plan import analyses, models
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.sizes import FACTOR, factor
-from pretrieve.benchmarks.readers import READERS
 from pretrieve.raw import hub
 from pretrieve.workflow.figure_inputs import figure_inputs
-from pretrieve.workflow.job_options import PUBLISHED, from_outside, started_from
+from pretrieve.workflow.job_options import PUBLISHED, trained_by
 from pretrieve.workflow.job_resources import STAGES
 from pretrieve.workflow.joined_jobs import MOST_JOBS as MOST_JOINED
 from pretrieve.workflow.joined_jobs import Families, Seeds, in_tens
 from pretrieve.workflow.plan import Plan
-from pretrieve.workflow.scales import articles_of, corpus_of, vocabulary_corpus, wants_corpus
-from pretrieve.workflow.snapshots import trained_by
+from pretrieve.workflow.rule_data import DataRules
+from pretrieve.workflow.rule_models import ModelRules
 
 _SEED = re.compile(r"/seed(\d+)[/.]")
 #: Stages that run on a GPU where there is one.
@@ -59,6 +57,8 @@ class Graph:
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self._prefix = plan, f"{plan.root}/"
+        self._data = DataRules(plan)
+        self._models = ModelRules(plan, self._data)
         self._needs: dict[Job, tuple[Job, ...]] = {}
 
     def needs(self, job: Job) -> tuple[Job, ...]:
@@ -134,10 +134,7 @@ class Graph:
         if mined_alone:
             return Job("mine", family, dataset, seed, self.plan.scored_sizes[dataset][family])
         first, *_ = *self.plan.joined(family, dataset, trained=False), family
-        return Job(self._scoring(dataset), first, dataset, seed, self.plan.scored_sizes[dataset][family])
-
-    def _scoring(self, dataset: str) -> str:
-        return "predict" if self.plan.is_examples(dataset) else "retrieve"
+        return Job(self._models.scoring(dataset), first, dataset, seed, self.plan.scored_sizes[dataset][family])
 
     def parts(self, job: Job) -> tuple[Job, ...]:
         """What a job does, one after the other: fine-tunings, each with its scores on the same data set, or scores alone."""
@@ -147,94 +144,63 @@ class Graph:
         alone = [replace(job, subject=family) for family in joined or (job.subject,)]
         if job.stage != "finetune" or (job.subject, job.place) not in self.plan.scored_at_once:
             return tuple(alone)
-        return tuple(part for one in alone for part in (one, replace(one, stage=self._scoring(job.place))))
+        return tuple(part for one in alone for part in (one, replace(one, stage=self._models.scoring(job.place))))
 
-    def _inputs(self, job: Job) -> Iterator[str]:
-        """The files that a job reads, of each other job at least one."""
-        plan, config, root = self.plan, self.plan.config, self.plan.root
+    def _inputs(self, job: Job) -> Iterable[str]:
+        """The files that a job reads, of each other job at least one, as its rule says (rules/*.smk)."""
+        plan, data, place = self.plan, self._data, job.place
+        corpus = paths.corpus_dir(plan.root, place)
         match job.stage:
             case "table":
-                name = job.place.split("/")
-                yield from (*plan.table_inputs(*name), *plan.table_overlaps(*name), *plan.table_sources(*name))
+                name = place.split("/")
+                return [*plan.table_inputs(*name), *plan.table_overlaps(*name), *plan.table_sources(*name)]
             case "figure":
-                yield from (*figure_inputs(plan, job.place), *plan.figure_sources(*job.place.split("/")))
+                return [*figure_inputs(plan, place), *plan.figure_sources(*place.split("/"))]
             case "claims" | "league" | "report":
-                yield from (*plan.table_files(), *plan.figure_files())
+                return [*plan.table_files(), *plan.figure_files()]
             case "corpus":
-                for part in plan.corpus_parts(job.place):
-                    yield from part.files.values()
-                yield from plan.excluded(job.place)
+                return [*data.corpus_raw_files(place), *plan.excluded(place)]
             case "vocabulary":
-                yield self._of_corpus(job.place, "articles.parquet")
-                yield from plan.given_vocabulary(job.place)
+                return [*data.corpus_files(place, "articles"), *plan.given_vocabulary(place)]
             case "token_store":
-                yield from (self._of_corpus(job.place, name) for name in ("articles.parquet", "tokenizer.json"))
+                return [*data.corpus_files(place, "articles"), f"{corpus}/tokenizer.json"]
             case "pair_statistics":
-                yield self._of_corpus(job.place, "tokens/meta.json")
+                return [f"{corpus}/tokens/meta.json"]
             case "overlap":
-                yield from (self._of_corpus(job.subject, "articles.parquet"), self._task(job.place))
+                return [*data.corpus_files(job.subject, "articles"), *plan.overlapping_files(place)]
             case "collection":
-                yield from plan.dataset_files(job.place).values()
+                return data.collection_inputs(place)
             case "published_negatives":
-                yield from (f"{root}/collections/{job.place}/stats.json", self._task(job.place))
+                return [f"{plan.root}/collections/{place}/stats.json", *data.task_files(place)]
             case "task":
-                yield self._of_corpus(vocabulary_corpus(config, job.place), "tokenizer.json")
-                if READERS[config["datasets"][job.place]["reader"]].collection:
-                    yield f"{root}/collections/{job.place}/stats.json"
-                    return
-                yield from plan.dataset_files(job.place).values()
-                if wants_corpus(config, job.place):
-                    yield self._of_corpus(articles_of(config, job.place), "articles.parquet")
+                return [data.tokenizer_of(place), *data.task_inputs(place), *data.corpus_of_task(place)]
             case "pretrain":
-                yield self._of_corpus(corpus_of(config, job.subject), "tokens/meta.json")
-                start = config["encoders"][job.subject].get("start")
-                if start is not None and from_outside(start):
-                    yield from hub.files_of(start)
-                elif own := started_from(config, job.subject):
-                    yield f"{paths.encoder_dir(root, own, job.seed)}/config.json"
-            case "finetune":
-                encoder = job.subject.partition(".")[0]
-                yield from (f"{paths.encoder_dir(root, encoder, job.seed)}/model.safetensors", self._task(job.place))
-                parts = self.parts(job)
-                for one in parts:
-                    for size in job.sizes if one.stage == "finetune" else ():
-                        yield from plan.made_of_files(one.subject, job.place, size, job.seed)
-                if parts[-1].stage != "finetune":
-                    yield from self._candidates(job)
-            case "mine":
-                yield self._task(job.place)
-                yield from self._retrievers(job, job.place)
-                for size in job.sizes:
-                    yield f"{paths.embedding_dir(root, f'{job.subject}-{size}', job.place, job.seed)}/corpus.json"
-            case "retrieve" | "predict":
-                yield self._task(job.place)
-                for one in self.parts(job):
-                    yield from self._retrievers(one, plan.trained_on(job.place))
-                yield from self._candidates(job)
+                return [self._models.store_files(job.subject), *self._models.start_of(job.subject, job.seed)]
+            case "finetune" | "mine" | "retrieve" | "predict":
+                return self._of_families(job)
             case "bm25":
-                yield self._task(job.place)
+                return data.task_files(place)
             case "mean":
-                for part in plan.means[job.place]:
-                    yield paths.metrics_file(root, job.subject, part, job.seed)
-            case "analyse" if job.subject in analyses(config):
-                looked_at = models(config, job.subject, root)
-                yield self._of_corpus(corpus_of(config, looked_at[0].encoder), "tokens/meta.json")
-                yield from (f"{model.directory}/pretrieve.json" for model in looked_at)
+                return data.metrics_of_parts(job.subject, place, job.seed)
+            case "analyse" if job.subject in analyses(plan.config):
+                looked_at = models(plan.config, job.subject, plan.root)
+                store = self._models.store_files(looked_at[0].encoder)
+                return [store, *(f"{model.directory}/pretrieve.json" for model in looked_at)]
+        return []
 
-    def _retrievers(self, job: Job, trained_on: str) -> Iterator[str]:
-        for size in job.sizes:
-            place = (f"{job.subject}-{size}", trained_on, job.seed)
-            yield f"{paths.retriever_dir(self.plan.root, *place)}/pretrieve.json"
-
-    def _candidates(self, job: Job) -> Iterator[str]:
-        if self.plan.config["datasets"][job.place].get("rerank"):
-            yield paths.run_file(self.plan.root, f"bm25.reqa-{job.sizes[0]}", job.place, 0)
-
-    def _of_corpus(self, name: str, file: str) -> str:
-        return f"{paths.corpus_dir(self.plan.root, name)}/{file}"
-
-    def _task(self, dataset: str) -> str:
-        return f"{paths.task_dir(self.plan.root, dataset)}/stats.json"
+    def _of_families(self, job: Job) -> list[str]:
+        data, rules, sizes = self._data, self._models, job.sizes
+        every = [SimpleNamespace(family=one.subject, dataset=job.place, seed=job.seed) for one in self.parts(job)]
+        task, candidates = data.task_files(job.place), data.candidate_runs(job.place, sizes)
+        if job.stage == "finetune":
+            made_of = [file for one in every for file in rules.made_of_files(sizes, one)]
+            scored = (job.subject, job.place) in self.plan.scored_at_once
+            return [rules.encoder_weights(every[0]), *task, *made_of, *(candidates if scored else [])]
+        found = [*task, *(file for one in every for file in rules.scored_models(sizes, one))]
+        if job.stage != "mine":
+            return found + candidates
+        stores = (paths.embedding_dir(self.plan.root, f"{job.subject}-{size}", job.place, job.seed) for size in sizes)
+        return [*found, *(f"{store}/corpus.json" for store in stores)]
 
 
 #: Jobs that are planned in :data:`MINUTES`, with :data:`MEMORY_GB` (benchmarks/plan_time.py).

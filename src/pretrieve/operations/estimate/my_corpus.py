@@ -6,8 +6,6 @@ chosen, rows with :data:`SHORTEST` of the configuration's steps, seeds with all 
 steps by one factor, at most :data:`LONGEST`. Times are estimates at this machine's measured rates, of tasks that are counted.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -15,8 +13,7 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.operations.estimate.jobs import Graph, Job
-from pretrieve.operations.estimate.report import Machines
-from pretrieve.operations.estimate.schedule import wall_seconds
+from pretrieve.operations.estimate.machines import Machines, wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes, body_of
 from pretrieve.operations.estimate.training import pair_texts, score_pairs
 from pretrieve.operations.estimate.work import Work, Workload
@@ -136,21 +133,17 @@ def _files(
 ) -> dict[str, float]:
     """Cost file → seconds, of the jobs of a row that are its own."""
     stage_of = {"encoders": "pretrain", "retrievers": "finetune", "embeddings": "retrieve"}
-    found = {}
-    for file in cost_files(plan.root, row, trained_on, seed):
-        stage = stage_of.get(file.removeprefix(f"{plan.root}/").partition("/")[0])
-        if stage in seconds:
-            found[file] = seconds[stage]
-    return found
+    files = cost_files(plan.root, row, trained_on, seed)
+    stages = {file: stage_of.get(file.removeprefix(f"{plan.root}/").partition("/")[0]) for file in files}
+    return {file: seconds[stage] for file, stage in stages.items() if stage in seconds}
 
 
 def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: int) -> Work:
     size = workload.sizes.task(NAME)
     scale, body = plan.scale, body_of(plan, paths.parse_system(row["cross"]).encoder)
     texts = pair_texts(scale, body, size.lengths, size.test[SIZE] * plan.config["my_corpus_options"]["rerank"])
-    return Work(
-        gpu=True, encode=score_pairs(body, texts), encode_passes=texts.tokens / budget, tokens=texts.tokens, runs=1.0
-    )
+    passes = texts.tokens / budget
+    return Work(encode=score_pairs(body, texts), encode_passes=passes, tokens=texts.tokens, runs=1.0)
 
 
 def said(amount: Amount, found: Forecast, options: Mapping[str, Any]) -> str:

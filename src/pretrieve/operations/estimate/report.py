@@ -1,55 +1,23 @@
-"""The estimate as text: a line for each table, a total in which shared stages count once, and what was assumed."""
+"""The estimate as text: a line for each table, a total in which shared stages count once, and what was assumed; and a comparison
+with a finished run: the expected seconds of its jobs, and those of their ``cost.json``."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 
-from pretrieve.operations.estimate import schedule, work
-from pretrieve.operations.estimate.jobs import Graph, Job
-from pretrieve.operations.estimate.rates import Rates
-from pretrieve.operations.estimate.schedule import Timing, wall_seconds
+from pretrieve.base import paths
+from pretrieve.base.errors import DataError
+from pretrieve.operations.estimate import work
+from pretrieve.operations.estimate.jobs import ON_GPU, Graph, Job
+from pretrieve.operations.estimate.machines import EFFICIENCY, Machines, wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes
-from pretrieve.operations.estimate.work import Work, Workload
+from pretrieve.operations.estimate.work import Workload
+from pretrieve.reporting.tables.results import ResultFiles
 from pretrieve.reporting.tables.rows import text_table
-from pretrieve.workflow.job_resources import COLUMNS, MOST_GPUS, STAGES, Need, column_of
+from pretrieve.workflow.plan import Plan
 
 GB = 1e9
-#: Tokens of a micro-batch in training and in encoding, by device.
-BUDGETS = {"cpu": (16_384, 4_096), "cuda": (65_536, 65_536)}
-
-
-@dataclass(frozen=True)
-class Machines:
-    """gpus of the kind ``gpu`` (None: everything on cores), ``cores`` of the kind ``cpu``; needs: what a job of a stage asks for;
-    most: GPUs of one job, at most."""
-
-    cpu: Rates
-    gpu: Rates | None
-    gpus: int
-    cores: int
-    needs: Callable[[str], Need]
-    most: int = MOST_GPUS
-
-    @property
-    def budgets(self) -> tuple[int, int]:
-        return BUDGETS["cpu" if self.gpu is None else "cuda"]
-
-    def timing(self, stage: str, task: Work) -> Timing:
-        """Where a job runs, and how long."""
-        need = self.needs(stage)
-        if task.gpu and self.gpu is not None:
-            return Timing(self.gpu.seconds(task, need.threads), max(1, min(need.gpus, self.most)), need.threads)
-        threads = min(need.threads, self.cores)
-        return Timing(self.cpu.seconds(task, threads), 0, threads)
-
-
-def needs_of(config: Mapping[str, Any]) -> Callable[[str], Need]:
-    """What jobs ask for at the configuration's scale (:mod:`pretrieve.workflow.job_resources`), by stage."""
-    column = COLUMNS.index(column_of(config))
-    other = {"claims": "report", "league": "report", "published_negatives": "collection"}
-    return lambda stage: STAGES[other.get(stage, stage.removesuffix("_checkpoint"))][column]
 
 
 @dataclass(frozen=True)
@@ -166,7 +134,7 @@ def assumptions(machines: Machines, sizes: Sizes) -> list[str]:
             f"GPU: {gpu.machine}, {what}: {gpu.train / 1e12:,.1f} TFLOP/s in training, {gpu.encode / 1e12:,.1f} in encoding, "
             f"{1000 * gpu.pass_s:.0f} ms for the smallest micro-batch; {machines.gpus} of these, "
             "as many for a job as src/pretrieve/workflow/job_resources.py has, each further one adds "
-            f"{schedule.EFFICIENCY} of one (assumed)."
+            f"{EFFICIENCY} of one (assumed)."
         )
     said += [
         "FLOPs: matrix products of real tokens, forward and twice that backward (Kaplan et al. 2020); logits at predicted words "
@@ -203,3 +171,71 @@ def as_json(lines: Sequence[Line], total: Line, machines: Machines, said: Sequen
         "cores": machines.cores,
         "assumptions": list(said),
     }
+
+
+@dataclass
+class Stage:
+    """jobs: of which costs were found; seconds: expected, of processors and by the clock; tokens: expected and read."""
+
+    name: str
+    jobs: int = 0
+    expected_s: float = 0.0
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    expected_tokens: float = 0.0
+    tokens: float = 0.0
+
+
+def cost_files(plan: Plan, job: Job, root: str) -> list[Path]:
+    """Where a job left its costs: one file for each training-set size, or one. [] for a job that keeps none."""
+    if job.stage == "pretrain":
+        return [Path(paths.encoder_dir(root, job.subject, job.seed), "cost.json")]
+    if job.stage == "bm25":
+        return [Path(paths.cost_beside(paths.negatives_file(root, "bm25", job.place, 0)))]
+    own = {"finetune": ["finetune"], "predict": ["predict"], "retrieve": ["embed", "search"]}.get(job.stage, [])
+    mines = job.stage == "mine" or (job.stage == "retrieve" and (job.subject, job.place) in plan.mined)
+    places: list[str] = []
+    for system in (f"{job.subject}-{size}" for size in job.sizes):
+        costs = paths.cost_files(root, system, job.place, job.place, job.seed, job.stage == "predict")
+        places += [costs[stage] for stage in own]
+        places += [paths.cost_beside(paths.negatives_file(root, system, job.place, job.seed))] if mines else []
+    return [Path(place) for place in places]
+
+
+def compare(estimate: Estimate, root: str) -> list[Stage]:
+    """The stages of a finished run, by name; only jobs whose costs are all there. Raises DataError when there are none, or one is
+    damaged."""
+    plan, costs = estimate.graph.plan, ResultFiles()
+    stages: dict[str, Stage] = {}
+    for job in estimate.graph.behind(estimate.graph.everything()):
+        files = [file for part in estimate.graph.parts(job) for file in cost_files(plan, part, root)]
+        if not files or not all(file.is_file() for file in files):
+            continue
+        stage = stages.setdefault(job.stage, Stage(job.stage))
+        work = estimate.workload.of(job)
+        gpu = estimate.machines.gpu if job.stage in ON_GPU else None
+        rates = gpu or estimate.machines.cpu
+        stage.jobs += 1
+        # A cost is counted after the imports.
+        stage.expected_s += rates.seconds(work) - (rates.start_s if work.runs else rates.light_s)
+        stage.expected_tokens += work.tokens
+        for file in files:
+            stage.cpu_s += costs.number(str(file), "cpu_s")
+            stage.wall_s += costs.number(str(file), "wall_s")
+            stage.tokens += costs.number(str(file), "tokens")
+    if not stages:
+        raise DataError(f"{root}: no cost.json of a job of this plan; expected the results of a run of the same scale.")
+    return list(stages.values())
+
+
+def comparison(stages: list[Stage]) -> str:
+    """A line a stage, and the sum: seconds expected, of processors, by the clock; expected over processor seconds."""
+    numbers = [field.name for field in fields(Stage) if field.name != "name"]
+    total = Stage("total", **{name: sum(getattr(stage, name) for stage in stages) for name in numbers})
+    rows = [("stage", "jobs", "expected s", "CPU s", "wall s", "ratio", "tokens")]
+    for stage in [*stages, total]:
+        seconds = (f"{value:,.0f}" for value in (stage.expected_s, stage.cpu_s, stage.wall_s))
+        tokens = f"{stage.expected_tokens / stage.tokens:.2f}" if stage.tokens else "–"
+        ratio = stage.expected_s / max(stage.cpu_s, 1e-9)
+        rows.append((stage.name, str(stage.jobs), *seconds, f"{ratio:.2f}", tokens))
+    return "\n".join([*text_table(rows), "ratio: expected over CPU seconds; tokens: expected over read ones"])

@@ -8,8 +8,6 @@ For each task and corpus, the first that there is, told by ``origin``:
 4. a guess from the bytes of its raw files.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ What is computed follows from the objectives: logits at masked words only, the l
 gradient cache's second pass over all micro-batches but one (:mod:`pretrieve.training.step`). Lengths are means.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

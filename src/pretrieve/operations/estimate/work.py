@@ -12,7 +12,7 @@ from typing import Any
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate.flops import Texts, parameters, product
-from pretrieve.operations.estimate.jobs import ON_GPU, Graph, Job
+from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.sizes import Sizes, TaskSize, body_of
 from pretrieve.operations.estimate.training import (
     Step,
@@ -52,7 +52,6 @@ class Work:
     cpu_s: other seconds of one core; shared_s: the same, where a job's threads share it; runs: models that are trained or
     loaded; disk, download: bytes; tokens, steps: for people."""
 
-    gpu: bool = False
     train: float = 0.0
     encode: float = 0.0
     search: float = 0.0
@@ -70,9 +69,7 @@ class Work:
 
     def __add__(self, other: Work) -> Work:
         """Both, one after the other."""
-        mine, theirs = vars(self), vars(other)
-        numbers = {key: mine[key] + theirs[key] for key in mine if key != "gpu"}
-        return Work(self.gpu or other.gpu, **numbers)
+        return Work(**{key: mine + getattr(other, key) for key, mine in vars(self).items()})
 
 
 def steps_of(examples: float, options: Mapping[str, Any]) -> int:
@@ -96,7 +93,7 @@ class Workload:
     def of(self, job: Job) -> Work:
         if job not in self._known:
             parts = [getattr(self, f"_do_{part.stage}", self._data)(part) for part in self.graph.parts(job)]
-            self._known[job] = replace(sum(parts, Work()), gpu=job.stage in ON_GPU)
+            self._known[job] = sum(parts, Work())
         return self._known[job]
 
     def _encoding(self, flops: float, tokens: float) -> Work:

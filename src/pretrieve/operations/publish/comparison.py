@@ -25,8 +25,6 @@ its table's tolerance from the printed value. Below, nothing fails: it shows whe
 correlation of a column's cells, mean over columns).
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -41,7 +39,6 @@ from scipy.stats import norm, spearmanr
 from pretrieve.base.code_folder import REFERENCES
 from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
-from pretrieve.operations.publish.ingredients import ingredients
 from pretrieve.operations.publish.places import newest, read_manifest
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
@@ -49,8 +46,9 @@ from pretrieve.reporting.tables.manifest import hardware, installed_versions
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.reporting.tables.rows import text_table
 from pretrieve.workflow.config_files import with_numbers
+from pretrieve.workflow.job_options import chain_of, encoder_options, lineage, recipe_options
 from pretrieve.workflow.plan import Plan
-from pretrieve.workflow.scales import at_scale
+from pretrieve.workflow.scales import at_scale, corpus_of, means_of, vocabulary_corpus, vocabulary_of
 
 EQUAL, WITHIN, OFF, CHANGED, ABSENT = OUTCOMES = ("equal", "within", "off", "changed", "absent")
 #: How many tolerances of a table a value of paper scale may be from the printed one.
@@ -184,6 +182,56 @@ def _made(config: Mapping[str, Any], line: Line) -> Any:
         return ingredients(config, line.system, line.dataset)
     except (PretrieveError, KeyError, TypeError, AttributeError):
         return object()
+
+
+def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[str, Any]:
+    """Every option of one system on one data set or mean, or of counts of it (``statistics``): what a cell's value follows from,
+    as far as ``config``, of one scale (:func:`pretrieve.workflow.scales.at_scale`), says it. Two configurations with equal
+    ingredients ask for the same computation; what only adds others (metrics, sizes, encoders) does not belong to them.
+
+    Raises KeyError when the configuration lacks one of them, and ConfigError when an option is not allowed any more.
+    """
+    scale = config["scales"][config["scale"]]
+    if dataset in config["corpora"]:  # of pairs
+        options = scale["pretraining"]["options"].get("pairs")
+        return {"pairs": _corpus(config, dataset), "words": list(vocabulary_of(config, dataset)), "options": options}
+    if dataset in means_of(config):
+        return {"mean": {part: ingredients(config, system, part) for part in means_of(config)[dataset]}}
+    words = vocabulary_corpus(config, dataset)
+    made: dict[str, Any] = {"words": [_corpus(config, words), list(vocabulary_of(config, words))]}
+    if system == STATISTICS:
+        return made | {"data": [_data(config, dataset, None)]}
+    encoder, recipe, size = parse_system(system)
+    task = config["datasets"][dataset].get("trained_on", dataset)
+    made["data"] = [_data(config, name, size) for name in (dataset, task)]
+    if encoder == "bm25":
+        return made | {"bm25": config["datasets"][dataset].get("bm25", config["bm25"])}
+    made |= {"search": scale.get("search"), "mining_depth": config["mining_depth"], "bm25": config["bm25"]}
+    made["encoders"] = [
+        [encoder_options(config, one).to_dict(), _corpus(config, corpus_of(config, one))]
+        for one in lineage(config, encoder)
+    ]
+    waiting, made["recipes"] = [recipe], {}
+    while waiting:
+        name = waiting.pop()
+        if name not in made["recipes"]:
+            made["recipes"][name] = recipe_options(config, name, task)
+            waiting += chain_of(made["recipes"][name])
+    return made
+
+
+def _corpus(config: Mapping[str, Any], name: str) -> list[Any]:
+    """A corpus and its parts, without the counts that are only checked."""
+    own = {key: value for key, value in config["corpora"][name].items() if key != "expect"}
+    return [own, *(_corpus(config, part) for part in own.get("parts", ()))]
+
+
+def _data(config: Mapping[str, Any], name: str, size: str | None) -> dict[str, Any]:
+    """A data set, with one of its training-set sizes."""
+    own = config["datasets"][name]
+    return {key: value for key, value in own.items() if key not in ("metrics", "sizes")} | {
+        "size": own["sizes"][size] if size else None
+    }
 
 
 def standard_error(cell: Cell, published: float, paths: Sequence[str], files: ResultFiles) -> float:

@@ -5,8 +5,6 @@ from the largest scale that measured it. Effects, intervals and verdicts are tho
 (:mod:`pretrieve.reporting.claims.ledger`).
 """
 
-from __future__ import annotations
-
 import io
 import json
 import re

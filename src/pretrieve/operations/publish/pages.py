@@ -1,7 +1,5 @@
 """What a publication says in words: the index of its folder, ``docs/results.md``, and the results section of README.md."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

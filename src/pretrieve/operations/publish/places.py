@@ -1,7 +1,5 @@
 """Where a run has its tables: in ``results/{scale}/tables``, or beside everything else in a published copy."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

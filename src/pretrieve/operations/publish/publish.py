@@ -5,8 +5,6 @@ config.yaml's own gets the page ``docs/results-{scale}.md``, and leaves README.m
 Rule outputs themselves are never committed: a fresh clone would have "nothing to be done".
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -2,8 +2,6 @@
 (SQuAD, Natural Questions, MRQA with MultiReQA's boundaries, FanOutQA). :mod:`pretrieve.benchmarks.official` reads them.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -31,28 +29,22 @@ def queries(split: str) -> bytes:
     return to_lines((_FIRST[split] + b.number, b.question(split)) for b in asked(split))
 
 
-def judgements(split: str, document: Callable[[Building], str], graded: bool = False) -> bytes:
-    """``qrels.*.tsv``: query id, 0, document id, grade; TREC's have grades up to 3, and 0 for judged and not relevant."""
+def judgements(split: str, letter: str = "", graded: bool = False) -> bytes:
+    """``qrels.*.tsv``: query id, 0, document id (with a ``letter`` before it), grade; TREC's have grades up to 3, and 0 for
+    judged and not relevant."""
     rows = []
     for building in asked(split):
         query = _FIRST[split] + building.number
-        rows.append((query, "Q0" if graded else 0, document(building), 3 if graded else 1))
+        rows.append((query, "Q0" if graded else 0, f"{letter}{building.number}", 3 if graded else 1))
         if graded:
-            rows += [(query, "Q0", document(other), grade) for grade, other in enumerate(others(building, 2))]
+            graded_others = enumerate(others(building, 2))
+            rows += [(query, "Q0", f"{letter}{other.number}", grade) for grade, other in graded_others]
     return to_lines(rows, " " if graded else "\t")
-
-
-def _passage(building: Building) -> str:
-    return str(building.number)
-
-
-def _document(building: Building) -> str:
-    return f"D{building.number}"
 
 
 def documents() -> bytes:
     """``msmarco-docs.tsv``: id, url, title, body."""
-    return to_lines((_document(b), f"https://example.org/{b.number}", b.title, b.text) for b in BUILDINGS)
+    return to_lines((f"D{b.number}", b.url, b.title, b.text) for b in BUILDINGS)
 
 
 def beir_corpus() -> bytes:
@@ -201,21 +193,21 @@ FORMS: dict[str, Callable[[], bytes]] = {
     "msmarco-titled-passages": lambda: to_lines((b.number, b.text) for b in BUILDINGS),
     "msmarco-titled-titles": lambda: to_lines((b.number, b.title) for b in BUILDINGS),
     "msmarco-queries-train": lambda: queries("train"),
-    "msmarco-qrels-train": lambda: judgements("train", _passage),
+    "msmarco-qrels-train": lambda: judgements("train"),
     "msmarco-queries-dev": lambda: queries("dev"),
-    "msmarco-qrels-dev": lambda: judgements("dev", _passage),
+    "msmarco-qrels-dev": lambda: judgements("dev"),
     "msmarco-queries-dev-small": lambda: queries("dev"),
-    "msmarco-qrels-dev-small": lambda: judgements("dev", _passage),
+    "msmarco-qrels-dev-small": lambda: judgements("dev"),
     "msmarco-docs": documents,
     "msmarco-doctrain-queries": lambda: queries("train"),
-    "msmarco-doctrain-qrels": lambda: judgements("train", _document),
+    "msmarco-doctrain-qrels": lambda: judgements("train", "D"),
     "msmarco-docdev-queries": lambda: queries("dev"),
-    "msmarco-docdev-qrels": lambda: judgements("dev", _document),
+    "msmarco-docdev-qrels": lambda: judgements("dev", "D"),
     "dl19-queries": lambda: queries("test"),
-    "dl19-passage-qrels": lambda: judgements("test", _passage, graded=True),
-    "dl19-document-qrels": lambda: judgements("test", _document, graded=True),
+    "dl19-passage-qrels": lambda: judgements("test", graded=True),
+    "dl19-document-qrels": lambda: judgements("test", "D", graded=True),
     "dl20-queries": lambda: queries("test"),
-    "dl20-passage-qrels": lambda: judgements("test", _passage, graded=True),
+    "dl20-passage-qrels": lambda: judgements("test", graded=True),
     "beir-msmarco-corpus": beir_corpus,
     "dpr-passages": wikipedia_passages,
     "dpr-nq-train": lambda: training_file("train", "passage_id"),

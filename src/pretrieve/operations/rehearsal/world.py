@@ -4,8 +4,6 @@ Every made file is a view of it (:func:`to_lines`, :func:`to_json_lines`), so fi
 pages are pages of the made dump. Everything follows from the number of a building. Words and scores mean nothing.
 """
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Iterable
@@ -42,6 +40,10 @@ class Building:
     @property
     def text(self) -> str:
         return " ".join(self.sentences)
+
+    @property
+    def url(self) -> str:
+        return f"https://example.org/{self.number}"
 
     def question(self, split: str) -> str:
         """A question about it; each split asks in words of its own."""
