@@ -264,9 +264,7 @@ def measure(body: str, rounds: int) -> dict:
 
 def shares(flops: float, times: list[float], peaks: list[float]) -> dict[str, float]:
     """Share of the peak, round by round: median, least and greatest."""
-    found = [flops / 1e9 / took / peak for took, peak in zip(times, peaks, strict=True)]
-    values = {"median": statistics.median(found), "min": min(found), "max": max(found)}
-    return {name: round(value, 2) for name, value in values.items()}
+    return common.spread([flops / 1e9 / took / peak for took, peak in zip(times, peaks, strict=True)], 2)
 
 
 def seconds(function: Callable[[int], object]) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import argparse
 from pathlib import Path
 
 import pretrieve
@@ -47,16 +46,14 @@ def scores(folder: Path, encoder: pretrieve.Retriever) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--model", type=Path, required=True, help="an encoder that pretrieve.load reads")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     encoder = pretrieve.load(options.model)
     found = {folder.name: scores(folder, encoder) for folder in options.folders}
     for name, one in found.items():
         print(name, one, flush=True)
-    options.rounds = 1
     common.write("hybrid_shares", options, ("torch", "tokenizers"), corpora=found)
 
 

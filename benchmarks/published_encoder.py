@@ -10,13 +10,12 @@ them is missing, the reason is printed and the status is 0; a score further off 
 benchmarks/results/published_encoder.json.
 """
 
-import argparse
 import importlib.util
 import sys
 import time
 from pathlib import Path
 
-from common import RESULTS, ROOT, write
+import common
 
 import pretrieve
 from pretrieve.base.errors import DataError
@@ -62,12 +61,10 @@ def score(model: Path, data: Path) -> tuple[float, int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT / "mirror/scifact")
+    parser = common.parser(__doc__)
+    parser.add_argument("--data", type=Path, default=common.ROOT / "mirror/scifact")
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    arguments.rounds = 1
     try:
         beir_files(arguments.data)
         model = arguments.model or installed_model()
@@ -81,7 +78,7 @@ def main() -> None:
     print("agrees" if near else f"DIFFERS by more than {TOLERANCE}")
     more = {"metric": METRIC, "measured": round(value, 5), "published": PUBLISHED, "agrees": near}
     more |= {"queries": queries, "documents": documents, "cpu_s": round(time.process_time() - begun)}
-    write("published_encoder", arguments, ("torch", "tokenizers", "ranx"), **more)
+    common.write("published_encoder", arguments, ("torch", "tokenizers", "ranx"), **more)
     sys.exit(0 if near else 1)
 
 
