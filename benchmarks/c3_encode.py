@@ -26,13 +26,13 @@ import statistics
 from collections.abc import Callable
 
 import numpy as np
+import steps
 import torch
 from plain_hf import as_bert_model, as_sentence_transformer
 from torch.nn import functional
 from transformers import BertModel
 
 from pretrieve.corpora.tables import read_table
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.retrieval.embed import encode
 from pretrieve.text.encode_words import encode_texts
@@ -61,10 +61,7 @@ def main() -> None:
     store, tokenizer = TokenStore(corpus / "tokens"), load_tokenizer(corpus / "tokenizer.json")
     rows = np.random.default_rng(0).permutation(store.n_passages)[: args.passages]
     rows = rows[passage_spans(store, rows)[1] > 0]
-    config = BodyConfig(
-        vocabulary_size=store.vocabulary_size, hidden=256, layers=4, heads=4, feed_forward=1024, max_positions=LENGTH
-    )
-    encoder = Encoder(config, DIM, "cls", 1).eval()
+    encoder = Encoder(steps.body(store.vocabulary_size), DIM, "cls", 1).eval()
     model = as_bert_model(encoder.body)
 
     def ids(row: int) -> np.ndarray:

@@ -13,22 +13,20 @@ import common  # isort: skip  (sets thread counts)
 
 from pathlib import Path
 
+from published_encoder import read_beir
+
 import pretrieve
-from pretrieve.benchmarks.official.beir import read_beir_test
 from pretrieve.corpora.language import language_of
 from pretrieve.evaluation.fusion_weight import WEIGHTS
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.retrieval.fusion import fuse
-from pretrieve.tasks.collection_tables import with_title
 
 METRIC = "ndcg@10"
 DEPTH = 100
 
 
 def scores(folder: Path, encoder: pretrieve.Retriever) -> dict[str, object]:
-    data = read_beir_test(folder)
-    texts = {doc_id: with_title(*parts) for doc_id, parts in data.documents.items()}
-    queries, qrels = data.queries, data.qrels
+    texts, queries, qrels = read_beir(folder)
     language = language_of(list(texts.values())[:2000]).code
     lexical = pretrieve.bm25(texts, queries, DEPTH, language=language)
     vectors = encoder.encode_passages(list(texts.values()))

