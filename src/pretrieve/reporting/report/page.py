@@ -32,7 +32,7 @@ from pretrieve.reporting.report.tables import anchor_of, cell_anchors, view_tabl
 from pretrieve.reporting.report.timing import read_stages
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
 from pretrieve.reporting.tables.render import fill_template
-from pretrieve.reporting.tables.results import Setting
+from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import make_it
 from pretrieve.workflow.plan import Plan
@@ -60,7 +60,7 @@ def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
     config, seeds = plan.config, tuple(plan.seeds)
     findings = read_rows(root / "claims.csv", Finding)
     comparisons = read_rows(root / "claims.groups.csv", Comparison)
-    papers = []
+    papers, files = [], ResultFiles()
     names = sorted({name.split("/")[0] for name in plan.all_tables}, key=lambda name: (name == OWN, name))
     tables: dict[str, list[Table]] = {paper: [] for paper in names}
     for name in config["tables"]:
@@ -83,7 +83,7 @@ def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
             some = read_lines(path)
             lines += some
             places |= {f"{paper}/{table.name}: {line.row}, {line.column}": line for line in some}
-            views.append(view_table(table, some, setting, _manifest(path)))
+            views.append(view_table(table, some, setting, files.read(str(path.with_suffix(".manifest.json")))))
         if here := setting.in_place_of(line.role for line in lines if line.status in MEASURED):
             in_place |= dict.fromkeys(here.split("; "))
         about = load_paper(references / paper / "paper.yaml")
@@ -143,16 +143,6 @@ def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
         },
     }
     return fill_template("report.html.j2", report=report)
-
-
-def _manifest(table: Path) -> Mapping[str, Any]:
-    path = table.with_suffix(".manifest.json")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file. {make_it(table)}") from None
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}: not readable as JSON: {error}. Delete {table} and make it again.") from None
 
 
 def _short(name: str) -> str:
