@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ from pretrieve.reporting.report.tables import anchor_of, cell_anchors, view_tabl
 from pretrieve.reporting.report.timing import read_stages
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines
 from pretrieve.reporting.tables.render import fill_template
-from pretrieve.reporting.tables.results import ResultFiles, Setting
+from pretrieve.reporting.tables.results import Setting
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.workflow.commands import make_it
 from pretrieve.workflow.plan import Plan
@@ -63,7 +63,6 @@ class _Run:
     comparisons: Sequence[Comparison]
     cells: Mapping[str, str]
     figures: Mapping[str, str]
-    files: ResultFiles = field(default_factory=ResultFiles)
 
 
 def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
@@ -133,9 +132,9 @@ def _paper(run: _Run, paper: str, tables: Sequence[Table], setting: Setting) -> 
     views, lines = [], []
     for table in sorted(tables, key=lambda table: table.name):
         path = Path(paths.table_file(str(root), paper, table.name))
-        some, manifest = read_lines(path), run.files.read(str(path.with_suffix(".manifest.json")))
+        some = read_lines(path)
         lines += some
-        views.append(view_table(table, some, setting, manifest))
+        views.append(view_table(table, some, setting, _manifest(path)))
     about = load_paper(run.references / paper / "paper.yaml")
     known = {name for name in (*plan.all_tables, *plan.figures) if name.split("/")[0] == paper}
     topics = {name: plan.figures[name].caption for name in known & {*plan.figures}}
@@ -160,6 +159,16 @@ def _paper(run: _Run, paper: str, tables: Sequence[Table], setting: Setting) -> 
         "choices": choices,
     }
     return part, lines
+
+
+def _manifest(table: Path) -> Mapping[str, Any]:
+    path = table.with_suffix(".manifest.json")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file. {make_it(table)}") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: not readable as JSON: {error}. Delete {table} and make it again.") from None
 
 
 def _short(name: str) -> str:
