@@ -129,7 +129,7 @@ def run(title: str, rounds: list[Shapes]) -> dict:
         ["variant", *(f"{case}, ms" for case in CASES), *(f"{case}: ours is faster by" for case in CASES)],
         [
             [name, *(r["ms"][name] for r in results.values())]
-            + [r["ratio"].get(name, {}).get("median", "") for r in results.values()]
+            + [common.middle(r["ratio"], name) for r in results.values()]
             for name in VARIANTS
         ],
     )

@@ -141,7 +141,7 @@ def main() -> None:
                 part,
                 f"{rate[part]:,}",
                 f"{rate[part] * megabytes / args.passages:.0f}",
-                found.get(part, {}).get("median", ""),
+                common.middle(found, part),
                 common.verdict(rate[part], TARGET) if part == "ours" else "",
             ]
             for part in variants

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import argparse
 import functools
 import json
 import sys
@@ -160,13 +159,11 @@ def check(workers: dict[str, common.Worker], name: str) -> list[float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7, help="interleaved rounds (5 or more for a result)")
+    parser = common.parser(__doc__, rounds=7)
     parser.add_argument("--before", type=Path, help="root of another checkout")
     parser.add_argument(
         "--only", nargs="*", default=[""], help="beginnings of names; other results that are there stay"
     )
-    parser.add_argument("--out", type=Path, default=common.RESULTS, help="directory for the JSON file")
     args = parser.parse_args()
     roots = {"ours": common.ROOT} | ({"before": args.before.resolve()} if args.before else {})
     results: dict[str, Any] = {}

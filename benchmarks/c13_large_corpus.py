@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import argparse
 import itertools
 import json
 import os
@@ -22,12 +21,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from common import command
+
 QUERIES = 200
 LOOK = (
     "import sys; from pathlib import Path; from pretrieve.benchmarks.official.beir_folder import look_at; "
     "look_at(Path(sys.argv[1]))"
 )
-COMMAND = "from pretrieve.__main__ import main; main()"
 
 
 def write_folder(source: Path, folder: Path, number: int) -> None:
@@ -53,12 +53,8 @@ def write_folder(source: Path, folder: Path, number: int) -> None:
 
 def stages(folder: Path, work: Path, model: Path | None, threads: int) -> dict[str, list[str]]:
     """Stage → arguments of Python. model: a directory of sentence-transformers."""
-    corpus, task, run = folder / "corpus.jsonl", work / "task", work / "run"
+    corpus, task = folder / "corpus.jsonl", work / "task"
     files = [f"corpus={corpus}", f"queries={folder / 'queries.jsonl'}", f"test={folder / 'qrels/test.tsv'}"]
-
-    def command(*words: object) -> list[str]:
-        return ["-c", COMMAND, *map(str, words)]
-
     index, hits = work / "encoded", work / "hits.trec.gz"
     of_model = {
         "embedding, dense index": command(
@@ -86,31 +82,24 @@ def stages(folder: Path, work: Path, model: Path | None, threads: int) -> dict[s
             *("task", "collection", "--files", f"collection={work / 'collection'}", "--sizes", "full=all"),
             *("--options", json.dumps({"title": "prefix"}), "--tokenizer", work / "tokenizer.json", "--out", task),
         ),
-        "BM25": command(
-            *("bm25", "--task", task, "--sizes", "full", "--metrics", "ndcg@10", "--index-dir", work / "index"),
-            *("--runs", f"{run}.trec.gz", "--costs", f"{run}.cost.json", "--outputs", f"{run}.json"),
-            *("--negatives", work / "negatives.jsonl.gz"),
-        ),
+        "BM25": common.bm25_command(task, work),
     }
     return data | of_model if model else data
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--corpus", type=Path, help="corpus.jsonl whose texts are repeated")
     parser.add_argument("--model", type=Path, help="an encoder to index the documents with")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of the encoder")
     parser.add_argument("--sizes", type=int, nargs="+", default=[30_000, 300_000])
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     os.environ["PRETRIEVE_MEMORY_MB"] = "2000"  # what the job of BM25 asks for at the demo's scale
     found: dict[str, dict[str, dict[str, float]]] = {}
     with tempfile.TemporaryDirectory() as place:
         source = options.corpus
         if source is None:
-            subprocess.run(
-                [sys.executable, "-c", COMMAND, "make-example-corpus", "--out", f"{place}/example"], check=True
-            )
+            subprocess.run([sys.executable, *command("make-example-corpus", "--out", f"{place}/example")], check=True)
             source = Path(place) / "example/corpus.jsonl"
         for size in options.sizes:
             folder, work = Path(place) / f"folder-{size}", Path(place) / f"work-{size}"
@@ -124,7 +113,6 @@ def main() -> None:
     ratio = {
         stage: round(last[stage]["peak_mb"] / first[stage]["peak_mb"], 2) for stage in last if stage != "megabytes"
     }
-    options.rounds = 1
     common.write("c13_large_corpus", options, ("pyarrow", "tokenizers"), documents=found, peak_memory_ratio=ratio)
 
 

@@ -30,11 +30,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import steps
 import torch
 from plain_hf import as_bert_model
 from transformers import BertModel
 
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.int8 import in_int8
 from pretrieve.retrieval.embed import encode
@@ -137,15 +137,7 @@ def export(model: BertModel, folder: Path, texts: Texts) -> dict[str, Path]:
 
 def make(layers: int, hidden: int, heads: int, vocabulary: int) -> tuple[Encoder, BertModel, BertModel]:
     """One body with the same random weights: ours, transformers', and that with the attention that can be exported."""
-    config = BodyConfig(
-        vocabulary_size=vocabulary,
-        hidden=hidden,
-        layers=layers,
-        heads=heads,
-        feed_forward=4 * hidden,
-        max_positions=LENGTH,
-    )
-    encoder = Encoder(config, hidden, "cls", 1, head="none").eval()
+    encoder = Encoder(steps.body(vocabulary, 0.1, layers, hidden, heads), hidden, "cls", 1, head="none").eval()
     return encoder, *(as_bert_model(encoder.body, attn_implementation=attention) for attention in ("sdpa", "eager"))
 
 
@@ -177,6 +169,14 @@ def products(hidden: int, bf16: bool) -> dict[str, Callable[[int], None]]:
     )
 
 
+def encode_all(encoder: Encoder, texts: Texts, low: bool) -> np.ndarray:
+    """As the project encodes them."""
+    lengths = np.array([len(text) for text in texts])
+    flat, starts = np.concatenate(texts), np.cumsum(lengths) - lengths
+    packed = lambda chosen: pack([Part(flat, starts[chosen], lengths[chosen])], LENGTH)
+    return encode(encoder, packed, np.arange(len(lengths)), Device(torch.device("cpu"), low))
+
+
 def measure(body: str, rounds: int) -> dict:
     layers, hidden, heads, number = BODIES[body]
     texts, vocabulary = passages(number)
@@ -185,11 +185,7 @@ def measure(body: str, rounds: int) -> dict:
     bf16 = cpu_multiplies_bf16()
 
     def ours(index: int, low: bool = False, encoder: Encoder = encoder) -> np.ndarray:
-        lengths = np.array([len(text) for text in parts[index]])
-        flat, starts = np.concatenate(parts[index]), np.cumsum(lengths) - lengths
-        device = Device(torch.device("cpu"), low)
-        packed = lambda chosen: pack([Part(flat, starts[chosen], lengths[chosen])], LENGTH)
-        return encode(encoder, packed, np.arange(len(lengths)), device)
+        return encode_all(encoder, parts[index], low)
 
     def bert(index: int, size: int, low: bool = False) -> np.ndarray:
         def run(ids: np.ndarray, mask: np.ndarray) -> np.ndarray:
@@ -264,9 +260,7 @@ def measure(body: str, rounds: int) -> dict:
 
 def shares(flops: float, times: list[float], peaks: list[float]) -> dict[str, float]:
     """Share of the peak, round by round: median, least and greatest."""
-    found = [flops / 1e9 / took / peak for took, peak in zip(times, peaks, strict=True)]
-    values = {"median": statistics.median(found), "min": min(found), "max": max(found)}
-    return {name: round(value, 2) for name, value in values.items()}
+    return common.spread([flops / 1e9 / took / peak for took, peak in zip(times, peaks, strict=True)], 2)
 
 
 def seconds(function: Callable[[int], object]) -> float:

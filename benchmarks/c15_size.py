@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from common import command
 
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 QUERIES, DIM, DEPTH = 200, 384, 1000
-COMMAND = "from pretrieve.__main__ import main; main()"
 
 #: Written as :mod:`pretrieve.retrieval.embed` does, and searched as :mod:`pretrieve.evaluation.retrieve`.
 EMBED = """
@@ -78,11 +78,7 @@ def write_collection(folder: Path, passages: list[str], number: int) -> dict[str
 
 def stages(files: dict[str, Path], work: Path, tokenizer: Path, number: int) -> dict[str, tuple[list[str], list[Path]]]:
     """Stage → arguments of Python, and what it leaves on the disk."""
-    collection, task, run, dense = work / "collection", work / "task", work / "bm25", work / "dense.trec.gz"
-    index, store = work / "index", work / "embeddings"
-
-    def command(*words: object) -> list[str]:
-        return ["-c", COMMAND, *map(str, words)]
+    collection, task, dense, store = work / "collection", work / "task", work / "dense.trec.gz", work / "embeddings"
 
     read = [f"{name}={file}" for name, file in files.items()]
     options = json.dumps({"official": False})
@@ -98,14 +94,7 @@ def stages(files: dict[str, Path], work: Path, tokenizer: Path, number: int) -> 
             ),
             [task],
         ),
-        "Lucene index, 200 questions": (
-            command(
-                *("bm25", "--task", task, "--sizes", "full", "--metrics", "ndcg@10", "--index-dir", index),
-                *("--runs", f"{run}.trec.gz", "--costs", f"{run}.cost.json", "--outputs", f"{run}.json"),
-                *("--negatives", work / "negatives.jsonl.gz"),
-            ),
-            [index],
-        ),
+        "Lucene index, 200 questions": (common.bm25_command(task, work), [work / "index"]),
         "embedding store": (["-c", EMBED, str(store), str(number), str(DIM)], [store]),
         "exact search, 200 questions": (["-c", SEARCH, str(store), str(task), str(dense), str(DEPTH)], [dense]),
         "scores": (

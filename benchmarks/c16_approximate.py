@@ -142,18 +142,14 @@ def of_hnswlib(package: Any, reader: EmbeddingReader, queries: np.ndarray, folde
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__, rounds=3, rows=1_000_000, queries=1000)
     parser.add_argument("--store", type=Path, required=True, help="token store of a corpus")
     parser.add_argument("--task", type=Path, required=True, help="task with the questions")
     parser.add_argument("--retriever", type=Path, required=True)
-    parser.add_argument("--rows", type=int, default=1_000_000, help="sentences; fewer for a first look")
-    parser.add_argument("--queries", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=3)
     kinds = [options["kind"] for options, _ in INDEXES]
     parser.add_argument("--kinds", nargs="+", choices=kinds, default=kinds, help="some alone, in a result of their own")
     parser.add_argument("--vectors", type=Path, help="keeps the vectors, and goes on where an encoding was stopped")
     parser.add_argument("--encoding-threads", type=int, default=THREADS)
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     package = common.peer("hnswlib") if "HNSW" in options.kinds else None
     name = "_".join(["c16_approximate", str(options.rows), *([] if options.kinds == kinds else options.kinds)])

@@ -28,13 +28,11 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
-from c14_engines import BODIES, LENGTH, make, padded, passages
+from c14_engines import BODIES, encode_all, make, padded, passages
 from torch.profiler import ProfilerActivity, profile
 
 from pretrieve.models import linear, tiles
-from pretrieve.retrieval.embed import encode
-from pretrieve.text.packing import Part, pack
-from pretrieve.training.device import Device, choose_device, cpu_multiplies_bf16
+from pretrieve.training.device import choose_device, cpu_multiplies_bf16
 
 BATCH = 16
 #: Kind → operations of torch, by their names behind ``aten::``.
@@ -45,14 +43,6 @@ KINDS = {
     "norms and activations": ("native_layer_norm", "gelu"),
     "sums and copies": ("add", "add_", "mul", "copy_", "cat", "index_copy", "index_copy_"),
 }
-
-
-def encode_all(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool) -> None:
-    """As the project encodes them."""
-    lengths = np.array([len(text) for text in texts])
-    flat, starts = np.concatenate(texts), np.cumsum(lengths) - lengths
-    packed = lambda chosen: pack([Part(flat, starts[chosen], lengths[chosen])], LENGTH)
-    encode(encoder, packed, np.arange(len(lengths)), Device(torch.device("cpu"), low))
 
 
 def gain(encoder: torch.nn.Module, texts: list[np.ndarray], low: bool, rounds: int, without: Any) -> float:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import argparse
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -68,12 +67,10 @@ def loss(exact: np.ndarray, other: np.ndarray) -> dict[str, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders in BEIR's layout")
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
-    options.rounds = 1
     choose_device("fp32", 1)
     results = {data.name: measure(data, options.model or installed_model()) for data in options.data}
     for name, found in results.items():

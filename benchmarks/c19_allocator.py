@@ -16,7 +16,6 @@ import resource
 import statistics
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,9 +39,7 @@ def setup(rounds: int) -> dict[str, Callable[[int], object]]:
     device = choose_device()
     functions: dict[str, Callable[[int], object]] = {}
     for name, (layers, hidden) in BODIES.items():
-        body = replace(
-            steps.body(VOCABULARY, 0.0), layers=layers, hidden=hidden, heads=hidden // 32, feed_forward=4 * hidden
-        )
+        body = steps.body(VOCABULARY, 0.0, layers, hidden, hidden // 32)
         for batch in BATCHES:
             if hidden == 768 and batch > min(BATCHES):
                 continue

@@ -142,10 +142,7 @@ def run(vocabulary: int, rounds: int, multiplies_bf16: bool) -> dict:
     common.table(
         f"C1: V={vocabulary}, {steps.BATCH} passages, fill {fill:.2f}; loss {ours:.5f}, HF {theirs:.5f}",
         ["variant", "real tokens/s", f"{best} is faster by", "target"],
-        [
-            [n, 1 / statistics.median(v), ratio.get(n, {}).get("median", ""), targets.get(n, "")]
-            for n, v in spent.items()
-        ],
+        common.speeds(spent, 1, ratio, targets),
     )
     return {
         "loss": {"ours": ours, "hf": theirs, "difference": abs(ours - theirs), "bf16": low},

@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import argparse
 import ctypes
 import functools
 import gc
@@ -154,11 +153,6 @@ def check(objective: Objective, plain: steps.TrainerStepper, bf16: bool) -> dict
     return {"ours": ours, "plain": theirs, "gradient_difference": difference, "bf16": low}
 
 
-def _status(field: str) -> int:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field))
-    return int(line.split()[1])
-
-
 def held(step: Callable[[], None]) -> int:
     """Bytes that torch's tensors take more at the peak of a step than before it."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
@@ -177,10 +171,7 @@ def peak(name: str, vocabulary: int, variant: str) -> None:
         stepper.optimiser.zero_grad(set_to_none=True)
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
-        before = _status("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
-        stepper.step(1)
-        resident = _status("VmHWM") - before
+        resident = common.peak_kb(lambda: stepper.step(1))
         stepper.optimiser.zero_grad(set_to_none=True)
         print(resident, held(lambda: stepper.step(1)) // 1024)
 
@@ -285,12 +276,10 @@ def word_loss_alone(vocabulary: int, rounds: int, bf16: bool) -> dict[str, dict[
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = common.parser(__doc__, rounds=5)
     parser.add_argument("--vocabulary", type=int, default=8192)
     parser.add_argument("--only", nargs="*", choices=list(TARGETS))
     parser.add_argument("--count", action="store_true", help="only count the products, into the results that are there")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     choose_device("fp32", 1)
     bf16 = cpu_multiplies_bf16()

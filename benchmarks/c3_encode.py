@@ -23,22 +23,18 @@ import common  # isort: skip  (sets thread counts)
 
 import copy
 import statistics
-import tempfile
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
+import steps
 import torch
-from plain_hf import as_bert_model
+from plain_hf import as_bert_model, as_sentence_transformer
 from torch.nn import functional
 from transformers import BertModel
 
 from pretrieve.corpora.tables import read_table
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import save_encoder
-from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.embed import encode
-from pretrieve.retrieval.export import export
 from pretrieve.text.encode_words import encode_texts
 from pretrieve.text.packing import Part, constant, pack, pack_passages, passage_spans
 from pretrieve.text.token_store import TokenStore
@@ -49,17 +45,12 @@ LENGTH, BATCH, DIM = 128, 32, 128
 TARGETS = {"sentence-transformers": 6.0, "best tuned": 1.8}
 
 
-def sentence_transformer(encoder: Encoder, store: TokenStore, tokenizer: Path, bf16: bool = False):
-    """The encoder in sentence-transformers, or None where that is not installed."""
-    library = common.peer("sentence_transformers")
-    if library is None:
-        return None
-    with tempfile.TemporaryDirectory() as directory:
-        about = {"trained_projection": True, "vocabulary_sha256": store.meta["vocabulary_sha256"]}
-        save_encoder(Path(directory) / "encoder", encoder, about=about)
-        export(Path(directory) / "encoder", tokenizer, Path(directory) / "out", Reading(LENGTH, LENGTH))
-        more = {"model_kwargs": {"torch_dtype": torch.bfloat16}} if bf16 else {}
-        return library.SentenceTransformer(str(Path(directory) / "out"), device="cpu", local_files_only=True, **more)
+def check_equal(exact: np.ndarray, others: list[np.ndarray]) -> float:
+    """Their largest difference."""
+    difference = max(float(np.abs(exact - other).max()) for other in others)
+    if not difference <= 1e-4:
+        raise SystemExit(f"vectors differ by {difference}; expected at most 1e-4.")
+    return difference
 
 
 def main() -> None:
@@ -70,10 +61,7 @@ def main() -> None:
     store, tokenizer = TokenStore(corpus / "tokens"), load_tokenizer(corpus / "tokenizer.json")
     rows = np.random.default_rng(0).permutation(store.n_passages)[: args.passages]
     rows = rows[passage_spans(store, rows)[1] > 0]
-    config = BodyConfig(
-        vocabulary_size=store.vocabulary_size, hidden=256, layers=4, heads=4, feed_forward=1024, max_positions=LENGTH
-    )
-    encoder = Encoder(config, DIM, "cls", 1).eval()
+    encoder = Encoder(steps.body(store.vocabulary_size), DIM, "cls", 1).eval()
     model = as_bert_model(encoder.body)
 
     def ids(row: int) -> np.ndarray:
@@ -121,51 +109,32 @@ def main() -> None:
         return model.encode_document(texts, show_progress_bar=False, convert_to_numpy=True).astype(np.float32)
 
     precisions = {False, multiplies_bf16}
-    models = {bf16: sentence_transformer(encoder, store, corpus / "tokenizer.json", bf16) for bf16 in precisions}
+    exported = (encoder, corpus / "tokenizer.json", store.meta["vocabulary_sha256"], LENGTH)
+    settings = {False: {}, True: {"model_kwargs": {"torch_dtype": torch.bfloat16}}}
+    models = {bf16: as_sentence_transformer(*exported, device="cpu", **settings[bf16]) for bf16 in precisions}
     parts = np.array_split(rows, args.rounds)
     vectors: dict[str, list[np.ndarray]] = {}
 
-    def variant(name: str, function, *options):
-        def call(index: int) -> None:
-            vectors.setdefault(name, []).append(function(parts[index], *options))
+    def of(name: str, function, *options) -> dict[str, Callable[[int], None]]:
+        return {name: lambda index: vectors.setdefault(name, []).append(function(parts[index], *options))}
 
-        return call
-
-    variants = {
-        "ours": variant("ours", ours),
-        "HF, given order": variant("HF, given order", peer, False),
-        "HF, sorted": variant("HF, sorted", peer, True),
-    }
-    fp32 = ["HF, given order", "HF, sorted"]
+    variants = of("ours", ours) | of("HF, given order", peer, False) | of("HF, sorted", peer, True)
     if models[False] is not None:
-        variants["ours, from text"] = variant("ours, from text", ours_from_text)
-        variants["sentence-transformers"] = variant("sentence-transformers", library)
-        fp32 += ["ours, from text", "sentence-transformers"]
+        variants |= of("ours, from text", ours_from_text) | of("sentence-transformers", library)
+    fp32 = [name for name in variants if name != "ours"]
     if multiplies_bf16:
-        variants["ours, bf16"] = variant("ours, bf16", ours, True)
-        variants["HF, given order, bf16"] = variant("HF, given order, bf16", peer, False, True)
-        variants["HF, sorted, bf16"] = variant("HF, sorted, bf16", peer, True, True)
-        variants["HF, sorted, bf16 weights"] = variant("HF, sorted, bf16 weights", peer, True, True, low)
+        variants |= of("ours, bf16", ours, True) | of("HF, given order, bf16", peer, False, True)
+        variants |= of("HF, sorted, bf16", peer, True, True) | of("HF, sorted, bf16 weights", peer, True, True, low)
         if models[True] is not None:
-            variants["ours, from text, bf16"] = variant("ours, from text, bf16", ours_from_text, True)
-            variants["sentence-transformers, bf16"] = variant("sentence-transformers, bf16", library, True)
+            variants |= of("ours, from text, bf16", ours_from_text, True)
+            variants |= of("sentence-transformers, bf16", library, True)
     first = parts[0][:200]
-    difference = max(float(np.abs(ours(first) - peer(first, by_length)).max()) for by_length in (False, True))
-    if not difference <= 1e-4:
-        raise SystemExit(f"vectors differ by {difference}; expected at most 1e-4.")
+    check_equal(ours(first), [peer(first, by_length) for by_length in (False, True)])
     times = common.interleave(variants, args.rounds, warm_up=False)
-    # All of them, now that they are there.
-    difference = max(
-        float(np.abs(np.concatenate(vectors["ours"]) - np.concatenate(vectors[name])).max()) for name in fp32
-    )
-    if not difference <= 1e-4:
-        raise SystemExit(f"vectors differ by {difference}; expected at most 1e-4.")
-    exact = np.concatenate(vectors["ours"])
-    least = {
-        name: float((exact * np.concatenate(vectors[name])).sum(1).min())
-        for name in variants
-        if name not in {"ours", *fp32}
-    }
+    found = {name: np.concatenate(some) for name, some in vectors.items()}
+    exact = found["ours"]
+    difference = check_equal(exact, [found[name] for name in fp32])
+    least = {name: float((exact * found[name]).sum(1).min()) for name in variants if name not in {"ours", *fp32}}
     if any(cosine < 0.99 for cosine in least.values()):
         raise SystemExit(f"cosines of bf16 to fp32 are as low as {least}; expected at least 0.99.")
     lengths = np.array([len(text) for text in texts.values()])
@@ -183,20 +152,11 @@ def main() -> None:
         for name in (tuned, "sentence-transformers")
         if name in ratio
     }
-    per_round = len(rows) / args.rounds
     common.table(
         f"C3: {len(rows):,} passages, mean {lengths.mean():.0f} tokens, fill {fill:.2f} in the given order; "
         f"largest difference {difference:.1e}",
         ["variant", "passages/CPU-s", f"{best} is faster by", "target"],
-        [
-            [
-                name,
-                per_round / statistics.median(values),
-                ratio.get(name, {}).get("median", ""),
-                targets.get(name, ""),
-            ]
-            for name, values in times.items()
-        ],
+        common.speeds(times, len(rows) / args.rounds, ratio, targets),
     )
     common.write(
         "c3_encode",

@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 from pretrieve.retrieval import bm25
 
 DEPTH, SENTENCES, WORDS = 200, 4, 8
-TARGET = 5.0
+TARGET, LOOP = 5.0, "LuceneSearcher, a loop"
 
 
 def texts(documents: int, queries: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
@@ -121,7 +121,7 @@ def main() -> None:
         loop = worker.variant("loop", returns=True)
         searching: dict[str, Callable] = {
             "ours": lambda number: bm25.search(index_dir, parts[number], DEPTH),
-            "LuceneSearcher, a loop": worker.variant("loop"),
+            LOOP: worker.variant("loop"),
             "LuceneSearcher, a batch": worker.variant("batch"),
         }
         indexing: dict[str, Callable] = {
@@ -148,14 +148,11 @@ def main() -> None:
             raise SystemExit("a ranking differs from Lucene's.")
         times = common.interleave(searching, args.rounds)
         cores = os.cpu_count() or 1
-        elapsed = common.interleave(
-            {
-                "ours": lambda number: bm25.search(index_dir, parts[number], DEPTH, threads=cores),
-                "LuceneSearcher, a loop": searching["LuceneSearcher, a loop"],
-            },
-            args.rounds,
-            clock=time.perf_counter,
-        )
+        batch = {
+            "ours": lambda number: bm25.search(index_dir, parts[number], DEPTH, threads=cores),
+            LOOP: searching[LOOP],
+        }
+        elapsed = common.interleave(batch, args.rounds, clock=time.perf_counter)
         index_times = common.interleave(indexing, min(args.rounds, 3), warm_up=False)
 
     found = common.ratios(times, "ours")
@@ -163,35 +160,19 @@ def main() -> None:
     common.table(
         f"C6: top {DEPTH} of {len(documents):,} documents",
         ["variant", "queries/CPU-s", "ours is faster by", "target"],
-        [
-            [
-                name,
-                per_round / statistics.median(values),
-                found.get(name, {}).get("median", ""),
-                common.verdict(found[name]["median"], TARGET) if name.endswith("loop") else "",
-            ]
-            for name, values in times.items()
-        ],
+        common.speeds(times, per_round, found, {LOOP: common.verdict(found[LOOP]["median"], TARGET)}),
     )
     whole = common.ratios(elapsed, "ours")
-    (found_loop,) = whole.values()
     common.table(
         f"C6: the same, a batch on {cores} cores",
         ["variant", "queries/s", "ours is faster by", "target"],
-        [
-            [name, per_round / statistics.median(values), whole.get(name, {}).get("median", ""), ""]
-            for name, values in elapsed.items()
-        ],
+        common.speeds(elapsed, per_round, whole, {LOOP: common.verdict(whole[LOOP]["median"], TARGET)}),
     )
-    print(f"  {common.verdict(found_loop['median'], TARGET)}")
     index_found = common.ratios(index_times, "ours")
     common.table(
         "C6: indexing",
         ["variant", "documents/CPU-s", "ours is faster by"],
-        [
-            [name, len(documents) / statistics.median(values), index_found.get(name, {}).get("median", "")]
-            for name, values in index_times.items()
-        ],
+        common.speeds(index_times, len(documents), index_found),
     )
     common.write(
         "c6_bm25",

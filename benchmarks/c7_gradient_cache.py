@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 import steps
 import torch
-from plain_hf import as_bert_model
+from plain_hf import as_bert_model, made_up_vocabulary
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
@@ -133,9 +133,7 @@ def peer_model(package: Any, encoder: Encoder, directory: Path) -> torch.nn.Modu
 
     bert = as_bert_model(encoder.body)
     bert.save_pretrained(directory)
-    words = [f"w{number}" for number in range(VOCABULARY - len(SPECIAL_TOKENS))]
-    (directory / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *words]))
-    tokenizer = from_vocab_file(directory / "vocab.txt")
+    tokenizer = from_vocab_file(made_up_vocabulary(directory, VOCABULARY))
     names = dict(zip(("pad_token", "unk_token", "cls_token", "sep_token", "mask_token"), SPECIAL_TOKENS, strict=True))
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, **names).save_pretrained(directory)
     modules = importlib.import_module("sentence_transformers.sentence_transformer.modules")
@@ -248,28 +246,17 @@ def limit(body: str, rounds: int, bf16: bool) -> dict[str, Any]:
         "micro_batches": parts[0],
         "cpu_s": common.medians(times),
         "of_direct": common.ratios({n: times[n] for n in ("cached", "direct")}, "direct")["cached"],
-        "with_repeat_of_direct": {
-            "median": round(statistics.median(both), 3),
-            "min": round(min(both), 3),
-            "max": round(max(both), 3),
-        },
+        "with_repeat_of_direct": common.spread(both),
     }
 
 
 def peak(batch: int, budget: int, bf16: bool) -> float:
     """MB that a step adds to this process at its peak."""
     choose_device("fp32", 1)
-
-    def field(name: str) -> int:
-        return int(re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
-
     with tempfile.TemporaryDirectory() as name:
         encoder = Encoder(BODIES[MEMORY_BODY], DIM, "cls", 1, similarity="cosine")
         ours = Ours(encoder, texts(Path(name)), batch, budget, bf16)
-        before = field("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
-        ours.step(0)
-        return round((field("VmHWM") - before) / 1e3, 1)
+        return round(common.peak_kb(lambda: ours.step(0)) / 1e3, 1)
 
 
 def memory(bf16: bool) -> dict[str, dict[int, float]]:
@@ -322,9 +309,9 @@ def run(batch: int, rounds: int, package: Any, bf16: bool) -> dict[str, Any]:
     rows = []
     for name, values in times.items():
         rate = sum(tokens) / rounds / statistics.median(values)
-        over = against_direct.get(name, {}).get("median", "")
+        over = common.middle(against_direct, name)
         verdict = common.verdict(-over, -TARGET_DIRECT).replace(">= -", "<= ") if over else ""
-        faster = against_peers.get(name, {}).get("median", "")
+        faster = common.middle(against_peers, name)
         as_it_comes = name.startswith("ST cached") and not name.endswith(common.BF16)
         target = common.verdict(faster, TARGET_PEER) if as_it_comes else ""
         rows.append([name, parts.get(name, ""), rate, over, verdict, faster, target])

@@ -98,14 +98,11 @@ def main() -> None:
 
     found = common.ratios(times, "ours")
     million = len(store.tokens) / 1e6
-    rows_out = [["ours", million / statistics.median(times["ours"]), "", ""]]
-    for name, ratio in found.items():
-        rate = million / statistics.median(times[name])
-        rows_out.append([name, rate, ratio["median"], common.verdict(ratio["median"], TARGET)])
+    targets = {name: common.verdict(ratio["median"], TARGET) for name, ratio in found.items()}
     common.table(
         f"C9: {store.n_passages:,} passages, {million:.2f} M word pieces",
         ["variant", "M tokens/CPU-s", "ours is faster by", "target"],
-        rows_out,
+        common.speeds(times, million, found, targets),
     )
 
     whole = TokenStore(corpus / "tokens")  # with titles and links

@@ -27,6 +27,7 @@ import tempfile  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
+from operator import truediv  # noqa: E402
 from pathlib import Path  # noqa: E402
 from types import ModuleType  # noqa: E402
 from typing import Any  # noqa: E402
@@ -38,14 +39,21 @@ VOCABULARY = 8192  # the demo's
 BF16 = ", bf16"
 
 
-def arguments(doc: str, rounds: int, **sizes: int) -> argparse.Namespace:
-    """Every benchmark takes ``--rounds`` and ``--out``, and may take sizes, ``--NAME`` each with the default given."""
-    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds (5 or more for a result)")
-    parser.add_argument("--out", type=Path, default=RESULTS, help="directory for the JSON file")
+def parser(doc: str, rounds: int | None = None, **sizes: int) -> argparse.ArgumentParser:
+    """Every benchmark takes ``--out``, and may take ``--rounds`` and sizes, ``--NAME`` each with the default given."""
+    made = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.set_defaults(rounds=1)
+    if rounds:
+        made.add_argument("--rounds", type=int, default=rounds, help="interleaved rounds (5 or more for a result)")
+    made.add_argument("--out", type=Path, default=RESULTS, help="directory for the JSON file")
     for name, size in sizes.items():
-        parser.add_argument(f"--{name}", type=int, default=size, help=f"default: {size:,}; smaller for a first look")
-    return parser.parse_args()
+        made.add_argument(f"--{name}", type=int, default=size, help=f"default: {size:,}; smaller for a first look")
+    return made
+
+
+def arguments(doc: str, rounds: int, **sizes: int) -> argparse.Namespace:
+    """What :func:`parser` reads, of a benchmark without other options."""
+    return parser(doc, rounds, **sizes).parse_args()
 
 
 @dataclass
@@ -145,6 +153,35 @@ def spent(words: list[str]) -> dict[str, float]:
     }
 
 
+def command(*words: object) -> list[str]:
+    """Arguments of Python that run a command of ``pretrieve``."""
+    return ["-c", "from pretrieve.__main__ import main; main()", *map(str, words)]
+
+
+def bm25_command(task: Path, work: Path) -> list[str]:
+    """BM25's job of a task: its index in ``work/index``, and a run of the test questions."""
+    run = work / "bm25"
+    return command(
+        *("bm25", "--task", task, "--sizes", "full", "--metrics", "ndcg@10", "--index-dir", work / "index"),
+        *("--runs", f"{run}.trec.gz", "--costs", f"{run}.cost.json", "--outputs", f"{run}.json"),
+        *("--negatives", work / "negatives.jsonl.gz"),
+    )
+
+
+def held_kb(field: str) -> int:
+    """Resident memory of this process: ``VmRSS``, or at its peak, ``VmHWM``."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(field))
+
+
+def peak_kb(call: Callable[[], object]) -> int:
+    """What a call adds to this process's memory at its peak."""
+    before = held_kb("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+    call()
+    return held_kb("VmHWM") - before
+
+
 def draw(salt: str, path: Path, fill: Callable[[Any], None], size: tuple[float, float] = (5.2, 3.2)) -> None:
     """An SVG with the axes that ``fill`` draws on; equal numbers give equal bytes."""
     import matplotlib
@@ -160,18 +197,32 @@ def draw(salt: str, path: Path, fill: Callable[[Any], None], size: tuple[float, 
     figure.savefig(path, metadata={"Date": None})
 
 
+def spread(values: list[float], digits: int = 3) -> dict[str, float]:
+    """Of the rounds' values."""
+    found = {"median": statistics.median(values), "min": min(values), "max": max(values)}
+    return {name: round(value, digits) for name, value in found.items()}
+
+
 def ratios(times: dict[str, list[float]], ours: str) -> dict[str, dict[str, float]]:
     """For every other variant: how many times its CPU time ours takes less (median, least and greatest over the rounds)."""
-    result = {}
-    for name, values in times.items():
-        if name != ours:
-            pairs = [theirs / mine for theirs, mine in zip(values, times[ours], strict=True)]
-            result[name] = {
-                "median": round(statistics.median(pairs), 3),
-                "min": round(min(pairs), 3),
-                "max": round(max(pairs), 3),
-            }
-    return result
+    mine = times[ours]
+    return {name: spread(list(map(truediv, values, mine))) for name, values in times.items() if name != ours}
+
+
+def middle(found: dict[str, dict[str, float]], name: str) -> float | str:
+    """A variant's median of :func:`ratios`, '' of one that has none."""
+    return found.get(name, {}).get("median", "")
+
+
+def speeds(
+    times: dict[str, list[float]],
+    amount: float,
+    found: dict[str, dict[str, float]],
+    targets: dict[str, str] | None = None,
+) -> list[list]:
+    """Rows for :func:`table`: variant, ``amount`` a second, how many times ours is faster, and its verdict, if any has one."""
+    rows = [[name, amount / statistics.median(values), middle(found, name)] for name, values in times.items()]
+    return rows if targets is None else [[*row, targets.get(row[0], "")] for row in rows]
 
 
 def medians(times: dict[str, list[float]]) -> dict[str, float]:
@@ -210,16 +261,10 @@ def write(name: str, args: argparse.Namespace, packages: tuple[str, ...], **cont
 
 def table(title: str, head: list[str], rows: list[list]) -> None:
     """Print an aligned table."""
+    from pretrieve.reporting.tables.rows import text_table
+
     cells = [head, *[[f"{value:.3g}" if isinstance(value, float) else str(value) for value in row] for row in rows]]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(head))]
-    print(f"\n{title}")
-    for row in cells:
-        print(
-            "  "
-            + "  ".join(
-                f"{c:<{w}}" if i == 0 else f"{c:>{w}}" for i, (c, w) in enumerate(zip(row, widths, strict=True))
-            )
-        )
+    print("\n  ".join([f"\n{title}", *text_table(cells)]))
 
 
 def verdict(value: float, target: float) -> str:

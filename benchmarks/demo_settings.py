@@ -1,21 +1,30 @@
-"""How the demo's settings were chosen: a grid on the dev questions, one rule for all objectives.
+"""How a scale's settings were chosen: a grid on the dev questions, one rule for all objectives.
 
-Each setting of the first group pre-trains MLM and ICT+BFS+WLP for about the same compute, fine-tunes these two and the random
-initialisation on 5 % and 80 % of the training questions of both tasks, and scores the *dev* questions, which no table uses.
-The setting with the highest mean recall@100 over all of these is the demo's: never one setting for one method. The second
+**demo.** Each setting of the first group pre-trains MLM and ICT+BFS+WLP for about the same compute, fine-tunes these two and the
+random initialisation on 5 % and 80 % of the training questions of both tasks, and scores the *dev* questions, which no table
+uses. The setting with the highest mean recall@100 over all of these is the demo's: never one setting for one method. The second
 group does the same for the encoders that go on from the shared base, with the learning rate of their budget.
 
     snakemake results/demo/corpora/encyclopedia-demo/tokens/meta.json results/demo/tasks/{questions,descriptions}/stats.json
     PYTHONPATH=src python benchmarks/demo_settings.py [--only NAME ...]
 
-Prints a table and adds to benchmarks/results/demo_settings.json. About 3 minutes for each setting on one core, and 3 more for
-the base.
+About 3 minutes for each setting on one core, and 3 more for the base.
+
+**small.** The same rule, with less of everything: each rate of pre-training serves ICT+BFS+WLP and MLM, with the scale's own
+steps; both are fine-tuned on 5 % of the training questions of SQuAD as ReQA. About 35 minutes for each rate on one core.
+
+    snakemake results/small/corpora/wikipedia-small/tokens/meta.json results/small/tasks/squad-reqa/stats.json \\
+        --cores all --config scale=small mirror=DIR
+    PYTHONPATH=src python benchmarks/demo_settings.py --scale small [--only RATE ...]
+
+Prints a table and adds to benchmarks/results/demo_settings.json, or small_settings.json.
 """
 
 import argparse
 import copy
 import json
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,15 +40,16 @@ from pretrieve.pretraining.setting import Setting
 from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.token_store import TokenStore
-from pretrieve.training.device import choose_device
+from pretrieve.training.device import Device, choose_device
 from pretrieve.training.loop import RunSettings, content_key, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options, started_from
+from pretrieve.workflow.scales import at_scale
 
 ROWS = ("transformer-none", "transformer-mlm", "transformer-ict-bfs-wlp")
+SMALL_ROWS = ("transformer-ict-bfs-wlp", "transformer-mlm")
 CONTINUED_ROWS = ("bert", "condenser", "retromae", "seed-3-2")
-SIZES = ("5pct", "80pct")
 
 #: name → changes to scales.demo (keys with dots); steps are set so that every setting costs about the same. One learning
 #: rate serves all pre-training objectives, as in the paper.
@@ -61,6 +71,30 @@ CONTINUED_SETTINGS = {
     "continued-lr-1e-3": {"pretraining.budgets.continued.learning_rate": 1e-3},
     "continued-lr-2e-3": {"pretraining.budgets.continued.learning_rate": 2e-3},
 }
+RATES = {rate: {"pretraining.budgets.pairs.learning_rate": float(rate)} for rate in ("5e-5", "1e-4", "2e-4", "5e-4")}
+
+
+class Grid(NamedTuple):
+    """The search of a scale. ``settings``: name → rows, and changes to the scale."""
+
+    corpus: str
+    tasks: tuple[str, ...]
+    sizes: tuple[str, ...]
+    settings: dict[str, tuple[tuple[str, ...], dict]]
+
+
+GRIDS = {
+    "demo": Grid(
+        "encyclopedia-demo",
+        ("questions", "descriptions"),
+        ("5pct", "80pct"),
+        {name: (ROWS, changes) for name, changes in SETTINGS.items()}
+        | {name: (CONTINUED_ROWS, changes) for name, changes in CONTINUED_SETTINGS.items()},
+    ),
+    "small": Grid(
+        "wikipedia-small", ("squad-reqa",), ("5pct",), {rate: (SMALL_ROWS, change) for rate, change in RATES.items()}
+    ),
+}
 
 
 def with_changes(config: dict, changes: dict) -> dict:
@@ -75,14 +109,14 @@ def with_changes(config: dict, changes: dict) -> dict:
     return config
 
 
-def dev_recall(encoder: Encoder, data: Dataset, rows: np.ndarray, options: dict, device) -> float:
-    """Recall@100 of the dev questions over all candidates."""
-    queries = encode(encoder, lambda r: data.pack_queries(r, options["query_length"]), rows, device)
-    everything = np.arange(len(data.candidate_passage))
-    candidates = encode(encoder, lambda r: data.pack_candidates(r, options["passage_length"]), everything, device)
-    scores = queries @ candidates.T
+def dev_ranks(dual: DualEncoder, data: Dataset, size: str, options: dict, device: Device) -> np.ndarray:
+    """(dev questions,) ranks of the right candidate among all, from 0."""
+    rows, everything = data.split(size, "dev"), np.arange(len(data.candidate_passage))
+    queries = encode(dual.query, lambda r: data.pack_queries(r, options["query_length"]), rows, device)
+    documents = encode(dual.document, lambda r: data.pack_candidates(r, options["passage_length"]), everything, device)
+    scores = queries @ documents.T
     right = scores[np.arange(len(rows)), data.positive[rows]]
-    return float(((scores > right[:, None]).sum(axis=1) < 100).mean())
+    return (scores > right[:, None]).sum(axis=1)
 
 
 def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, known: dict) -> tuple[Encoder, dict]:
@@ -111,7 +145,7 @@ def pretrained(config: dict, row: str, store: TokenStore, seed: int, device, kno
     return known[key]
 
 
-def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: int, device) -> Encoder:
+def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: int, device) -> DualEncoder:
     """A fine-tuned copy, the snapshot with the best validation loss."""
     encoder = copy.deepcopy(encoder)
     model = DualEncoder(encoder, encoder, "sde")
@@ -123,19 +157,14 @@ def finetuned(encoder: Encoder, data: Dataset, size: str, recipe: dict, seed: in
     goal = RankingObjective(model, data, groups, recipe, device.device)
     train(goal, optimiser_config(recipe, steps), RunSettings(device, seed), watcher=watcher, label=size)
     watcher.restore()
-    return encoder
+    return model
 
 
-def run_setting(
-    config: dict,
-    rows: tuple[str, ...],
-    store: TokenStore,
-    tasks: dict[str, Dataset],
-    seed: int,
-    known: dict,
-    sizes: tuple[str, ...] = SIZES,
-) -> dict:
+def run_setting(config: dict, name: str, store: TokenStore, tasks: dict[str, Dataset], seed: int, known: dict) -> dict:
     """Dev recall@100 by row, task and size. ``known`` keeps what other settings have in common with this one."""
+    grid = GRIDS[config["scale"]]
+    rows, changes = grid.settings[name]
+    config = with_changes(config, changes)
     device = choose_device("auto", 1)
     recipe = recipe_options(config, "reqa", next(iter(tasks)))
     recalls = {}
@@ -143,19 +172,19 @@ def run_setting(
         options = encoder_options(config, row).to_dict()
         encoder, _ = pretrained(config, row, store, seed, device, known)
         for task, data in tasks.items():
-            for size in sizes:
+            for size in grid.sizes:
                 cell = content_key(options, recipe, task, size)
                 if cell not in known:
                     retriever = finetuned(encoder, data, size, recipe, seed, device)
-                    known[cell] = dev_recall(retriever, data, data.split(size, "dev"), recipe, device)
+                    known[cell] = float((dev_ranks(retriever, data, size, recipe, device) < 100).mean())
                 recalls[f"{row} {task} {size}"] = known[cell]
-    return {"recall@100": recalls, "mean": float(np.mean(list(recalls.values())))}
+    return {"changes": changes, "recall@100": recalls, "mean": float(np.mean(list(recalls.values())))}
 
 
-def add_result(out: Path, name: str, changes: dict, outcome: dict) -> None:
+def add_result(out: Path, name: str, outcome: dict[str, Any]) -> None:
     """Print what a setting came to, and add it to the file, which is read again each time: several may run side by side."""
     results = json.loads(out.read_text()) if out.exists() else {}
-    results[name] = {"changes": changes, **outcome}
+    results[name] = outcome
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(results, indent=1) + "\n")
     print(f"{name:22} mean {outcome['mean']:.3f}", flush=True)
@@ -165,21 +194,22 @@ def add_result(out: Path, name: str, changes: dict, outcome: dict) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", choices=[*SETTINGS, *CONTINUED_SETTINGS])
-    parser.add_argument("--root", type=Path, default=Path("results/demo"))
+    parser.add_argument("--scale", choices=list(GRIDS), default="demo")
+    parser.add_argument("--only", nargs="*", help="settings; by default all of the scale")
+    parser.add_argument("--root", type=Path, help="by default results/SCALE")
     parser.add_argument("--seed", type=int, default=11, help="not a seed of the tables")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/demo_settings.json"))
+    parser.add_argument("--out", type=Path, help="by default benchmarks/results/SCALE_settings.json")
     arguments = parser.parse_args()
-    config = read_config()
-    store = TokenStore(arguments.root / "corpora/encyclopedia-demo/tokens")
-    tasks = {name: Dataset(arguments.root / "tasks" / name) for name in ("questions", "descriptions")}
-    known: dict = {}
-    everything = {name: (ROWS, changes) for name, changes in SETTINGS.items()}
-    everything |= {name: (CONTINUED_ROWS, changes) for name, changes in CONTINUED_SETTINGS.items()}
-    for name in arguments.only or everything:
-        rows, changes = everything[name]
-        outcome = run_setting(with_changes(config, changes), rows, store, tasks, arguments.seed, known)
-        add_result(arguments.out, name, changes, outcome)
+    scale, grid = arguments.scale, GRIDS[arguments.scale]
+    if unknown := {*(arguments.only or ())} - {*grid.settings}:
+        parser.error(f"--only: {', '.join(sorted(unknown))}; the scale {scale} has {', '.join(grid.settings)}")
+    root = arguments.root or Path("results") / scale
+    config = at_scale(read_config() | {"scale": scale})
+    store = TokenStore(root / f"corpora/{grid.corpus}/tokens")
+    tasks, known = {name: Dataset(root / "tasks" / name) for name in grid.tasks}, {}
+    for name in arguments.only or grid.settings:
+        outcome = run_setting(config, name, store, tasks, arguments.seed, known)
+        add_result(arguments.out or Path(f"benchmarks/results/{scale}_settings.json"), name, outcome)
 
 
 if __name__ == "__main__":

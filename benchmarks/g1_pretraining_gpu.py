@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import argparse
 import statistics
 import tempfile
 import time
@@ -56,21 +55,23 @@ def synchronise(device: torch.device) -> None:
 
 
 def interleave(
-    variants: dict[str, Callable[[int], object]], rounds: int, device: torch.device
+    variants: dict[str, Callable[[int], object]], rounds: int, device: torch.device, untimed: int = 3
 ) -> dict[str, list[float]]:
-    """Wall seconds of every variant in every round, in turn, after three steps each that are not timed."""
-    times: dict[str, list[float]] = {name: [] for name in variants}
-    for step in variants.values():
-        for number in range(3):
-            step(number % rounds)
-    for number in range(rounds):
-        for name, step in variants.items():
+    """Elapsed seconds of every variant in every round, after ``untimed`` calls of each."""
+
+    def waited(variant: Callable[[int], object]) -> Callable[[int], None]:
+        def call(number: int) -> None:
+            variant(number)
             synchronise(device)
-            begun = time.perf_counter()
-            step(number)
-            synchronise(device)
-            times[name].append(time.perf_counter() - begun)
-    return times
+
+        return call
+
+    for variant in variants.values():
+        for number in range(untimed):
+            variant(number % rounds)
+    synchronise(device)
+    calls = {name: waited(variant) for name, variant in variants.items()}
+    return common.interleave(calls, rounds, warm_up=False, clock=time.perf_counter)
 
 
 def with_cudnn(call: Callable[..., object]) -> Callable[..., object]:
@@ -155,12 +156,10 @@ def run(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser = common.parser(__doc__, rounds=9)
     parser.add_argument("--only", nargs="*", choices=NAMES, default=NAMES)
     parser.add_argument("--compile", action="store_true", help="also compiled: ours by layers, the peer whole")
     parser.add_argument("--small", action="store_true", help="a check of this script on any machine")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     if not args.small and not torch.cuda.is_available():
         raise SystemExit("G1 measures a GPU and there is none here: nothing was measured (--small checks the script).")
@@ -173,7 +172,7 @@ def main() -> None:
             found["mfu"] = {n: round(value / rate, 4) for n, value in found["operations_per_s"].items()}
             results[f"{name}, {length}"] = found
             rows = [
-                [n, found["tokens_per_s"][n], found["mfu"][n], found["ratio"].get(n, {}).get("median", "")]
+                [n, found["tokens_per_s"][n], found["mfu"][n], common.middle(found["ratio"], n)]
                 for n in found["tokens_per_s"]
             ]
             common.table(

@@ -43,22 +43,19 @@ from typing import Any
 import numpy as np
 import steps
 import torch
-from g1_pretraining_gpu import product_rate, synchronise, with_cudnn
-from plain_hf import as_bert_model
+from g1_pretraining_gpu import interleave, product_rate, synchronise, with_cudnn
+from plain_hf import as_bert_model, as_sentence_transformer, made_up_vocabulary
 from transformers import BertModel
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import save_encoder
-from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval import first_pass
 from pretrieve.retrieval.embed import encode
-from pretrieve.retrieval.export import export
 from pretrieve.retrieval.in_memory import MatrixReader
 from pretrieve.retrieval.search import search
 from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import TokenStore
-from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file, vocabulary_sha256
+from pretrieve.text.vocabulary import from_vocab_file, vocabulary_sha256
 from pretrieve.training.device import Device, choose_device
 
 PARTS = ("encode", "search")
@@ -97,20 +94,13 @@ def first_states(model: BertModel) -> Run:
 
 def sentence_transformer(encoder: Encoder, device: torch.device) -> Run | None:
     """The encoder in sentence-transformers, in bf16, with a vocabulary of made-up words; None where that is not installed."""
-    library = common.peer("sentence_transformers")
-    if library is None:
-        return None
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        words = [*SPECIAL_TOKENS, *(f"w{i}" for i in range(encoder.config.vocabulary_size - len(SPECIAL_TOKENS)))]
-        (folder / "vocab.txt").write_text("\n".join(words) + "\n")
-        sha256 = vocabulary_sha256(from_vocab_file(folder / "vocab.txt"))
-        about = {"trained_projection": True, "vocabulary_sha256": sha256}
-        save_encoder(folder / "encoder", encoder, about=about)
-        export(folder / "encoder", folder / "vocab.txt", folder / "out", Reading(LENGTH, LENGTH))
-        settings = {"model_kwargs": {"dtype": torch.bfloat16}, "local_files_only": True}
-        model = library.SentenceTransformer(str(folder / "out"), device=str(device), **settings).eval()
-    kinds = {parameter.dtype for parameter in model.parameters()}
+        vocabulary = made_up_vocabulary(Path(name), encoder.config.vocabulary_size)
+        sha256, settings = vocabulary_sha256(from_vocab_file(vocabulary)), {"model_kwargs": {"dtype": torch.bfloat16}}
+        model = as_sentence_transformer(encoder, vocabulary, sha256, LENGTH, device=str(device), **settings)
+    if model is None:
+        return None
+    kinds = {parameter.dtype for parameter in model.eval().parameters()}
     if kinds != {torch.bfloat16}:
         raise SystemExit(f"sentence-transformers has weights of {kinds}; expected bf16.")
     return lambda ids, mask: model({"input_ids": ids, "attention_mask": mask})["sentence_embedding"]
@@ -156,21 +146,6 @@ def fastest(run: Run, packed: Packed, device: torch.device) -> tuple[Batches, di
     return batches[min(seconds, key=seconds.__getitem__)], seconds
 
 
-def interleave(variants: dict[str, Callable[[int], object]], rounds: int, device: torch.device) -> dict:
-    """Elapsed seconds of every variant in every round; what they were called for before is their warm-up."""
-
-    def whole(variant: Callable[[int], object]) -> Callable[[int], None]:
-        def call(number: int) -> None:
-            variant(number)
-            synchronise(device)
-
-        return call
-
-    waited = {name: whole(variant) for name, variant in variants.items()}
-    synchronise(device)
-    return common.interleave(waited, rounds, warm_up=False, clock=time.perf_counter)
-
-
 def encode_one(config: BodyConfig, store: TokenStore, rounds: int, device: torch.device) -> dict[str, Any]:
     """Check and measure one body."""
     encoder = Encoder(config, config.hidden, "cls", SEED, "dot", "none").eval()
@@ -204,7 +179,7 @@ def encode_one(config: BodyConfig, store: TokenStore, rounds: int, device: torch
     for name, run in runs.items():
         variants[name] = lambda _, run=run, batches=best[name][0]: with_cudnn(in_batches)(run, batches, device)
     layouts.clear()
-    times = interleave(variants, rounds, device)
+    times = interleave(variants, rounds, device, untimed=0)  # all have been called
     medians = {name: statistics.median(values) for name, values in times.items()}
     work = operations(config, packed.lengths)
     return {
@@ -299,7 +274,7 @@ def measure_search(args: argparse.Namespace, device: torch.device) -> None:
             difference = float(np.abs(variant(0) - exact).max())
             if not difference <= 1e-5:
                 raise SystemExit(f"{name}, {count} queries: scores differ by {difference} from those of exact search.")
-        times = interleave(variants, args.rounds, device)
+        times = interleave(variants, args.rounds, device, untimed=0)
         results[count] = {
             "seconds": times,
             "ratio_search": common.ratios(times, "ours, search"),
@@ -310,7 +285,7 @@ def measure_search(args: argparse.Namespace, device: torch.device) -> None:
             f"G3: the {DEPTH} best of {len(vectors):,} x {vectors.shape[1]} for {count} queries",
             ["variant", "s", "GB of vectors/s", "top_k is faster by"],
             [
-                [n, value, vectors.nbytes / value / 1e9, results[count]["ratio_top_k"].get(n, {}).get("median", "")]
+                [n, value, vectors.nbytes / value / 1e9, common.middle(results[count]["ratio_top_k"], n)]
                 for n, value in medians.items()
             ],
         )
@@ -321,13 +296,9 @@ def measure_search(args: argparse.Namespace, device: torch.device) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser = common.parser(__doc__, rounds=5, passages=20_000, documents=1_000_000)
     parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
-    parser.add_argument("--passages", type=int, default=20_000)
-    parser.add_argument("--documents", type=int, default=1_000_000)
     parser.add_argument("--small", action="store_true", help="a check of this script on any machine; smaller sizes")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     args = parser.parse_args()
     if not args.small and not torch.cuda.is_available():
         raise SystemExit("G3 measures a GPU and there is none here: nothing was measured (--small checks the script).")

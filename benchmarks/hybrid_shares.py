@@ -11,25 +11,22 @@ from __future__ import annotations
 
 import common  # isort: skip  (sets thread counts)
 
-import argparse
 from pathlib import Path
 
+from published_encoder import read_beir
+
 import pretrieve
-from pretrieve.benchmarks.official.beir import read_beir_test
 from pretrieve.corpora.language import language_of
 from pretrieve.evaluation.fusion_weight import WEIGHTS
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.retrieval.fusion import fuse
-from pretrieve.tasks.collection_tables import with_title
 
 METRIC = "ndcg@10"
 DEPTH = 100
 
 
 def scores(folder: Path, encoder: pretrieve.Retriever) -> dict[str, object]:
-    data = read_beir_test(folder)
-    texts = {doc_id: with_title(*parts) for doc_id, parts in data.documents.items()}
-    queries, qrels = data.queries, data.qrels
+    texts, queries, qrels = read_beir(folder)
     language = language_of(list(texts.values())[:2000]).code
     lexical = pretrieve.bm25(texts, queries, DEPTH, language=language)
     vectors = encoder.encode_passages(list(texts.values()))
@@ -47,16 +44,14 @@ def scores(folder: Path, encoder: pretrieve.Retriever) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = common.parser(__doc__)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--model", type=Path, required=True, help="an encoder that pretrieve.load reads")
-    parser.add_argument("--out", type=Path, default=common.RESULTS)
     options = parser.parse_args()
     encoder = pretrieve.load(options.model)
     found = {folder.name: scores(folder, encoder) for folder in options.folders}
     for name, one in found.items():
         print(name, one, flush=True)
-    options.rounds = 1
     common.write("hybrid_shares", options, ("torch", "tokenizers"), corpora=found)
 
 

@@ -8,8 +8,11 @@ model and a batch for it, and ``model(**batch)`` a dict of the objective's terms
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
+import common
 import torch
 from steps import masked_rows, padded_batch
 from torch import nn
@@ -19,8 +22,12 @@ from transformers.models.bert.modeling_bert import BertLayer
 
 from pretrieve.models.batch import Batch
 from pretrieve.models.checkpoint_names import BERT
-from pretrieve.models.hf_format import shown_config
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.hf_format import save_encoder, shown_config
+from pretrieve.models.sentence_modules import Reading
 from pretrieve.models.transformer import Transformer
+from pretrieve.retrieval.export import export
+from pretrieve.text.vocabulary import SPECIAL_TOKENS
 from pretrieve.training.objective import Objective
 
 _HEAD = {"transform": "transform.dense", "norm": "transform.LayerNorm"}
@@ -53,6 +60,26 @@ def as_bert_model(body: Transformer, **settings: object) -> BertModel:
     if extra or any("position_ids" not in name and "token_type_ids" not in name for name in missing):
         raise SystemExit(f"weights do not fit: missing {missing}, extra {extra}")
     return model
+
+
+def as_sentence_transformer(encoder: Encoder, vocabulary: Path, sha256: str, length: int, **settings: object) -> Any:
+    """The encoder in sentence-transformers, as the project exports it; ``sha256``: of the words of ``vocabulary``, a file;
+    ``settings``: of the SentenceTransformer. None where that is not installed."""
+    library = common.peer("sentence_transformers")
+    if library is None:
+        return None
+    with tempfile.TemporaryDirectory() as name:
+        saved, exported = Path(name) / "encoder", Path(name) / "out"
+        save_encoder(saved, encoder, about={"trained_projection": True, "vocabulary_sha256": sha256})
+        export(saved, vocabulary, exported, Reading(length, length))
+        return library.SentenceTransformer(str(exported), local_files_only=True, **settings)
+
+
+def made_up_vocabulary(folder: Path, size: int) -> Path:
+    """A file of the special tokens and of words ``w0``, …"""
+    words = [*SPECIAL_TOKENS, *(f"w{number}" for number in range(size - len(SPECIAL_TOKENS)))]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    return folder / "vocab.txt"
 
 
 def bert_layers(config: BertConfig, layers: nn.ModuleList) -> nn.ModuleList:

@@ -41,8 +41,7 @@ def planned(*settings: str) -> dict[str, float]:
 
 def main() -> None:
     found = {scale: planned(f"scale={scale}") for scale in ("demo", "small", "paper")}
-    cases = [("demo", (30, 100), []), ("table 3", (10, 100, 1000), ONE_TABLE)]
-    for what, numbers, settings in cases:
+    for what, numbers, settings in (("demo", (30, 100), []), ("table 3", (10, 100, 1000), ONE_TABLE)):
         for seeds in numbers:
             words = ",".join(map(str, range(1, seeds + 1)))
             found[f"{what}, {seeds} seeds"] = planned(f"seeds=[{words}]", *settings)

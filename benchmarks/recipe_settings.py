@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from demo_settings import dev_ranks
 
 from pretrieve.base import paths
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.finetune import finetune
 from pretrieve.models.retriever_files import load_retriever
-from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device, choose_device
 from pretrieve.workflow.config_files import read_config
@@ -96,19 +96,6 @@ SMALL: dict[str, Group] = {
 GROUPS = {"demo": DEMO, "small": SMALL}
 
 
-def dev_ranks(retriever: Path, task: Path, size: str, options: dict, device: Device) -> np.ndarray:
-    """(dev questions,) ranks of the right candidate among all, from 0."""
-    dual, _ = load_retriever(retriever)
-    dual.to(device.device)
-    data = Dataset(task).read_by(dual.config.kind)
-    rows, everything = data.split(size, "dev"), np.arange(len(data.candidate_passage))
-    queries = encode(dual.query, lambda r: data.pack_queries(r, options["query_length"]), rows, device)
-    documents = encode(dual.document, lambda r: data.pack_candidates(r, options["passage_length"]), everything, device)
-    scores = queries @ documents.T
-    right = scores[np.arange(len(rows)), data.positive[rows]]
-    return (scores > right[:, None]).sum(axis=1)
-
-
 def negatives_of(encoder: str, source: str, task: str, root: Path) -> Path:
     """BM25's file of the run, or what a retriever of the encoder found in it."""
     mined = source.startswith("mined:")
@@ -119,7 +106,7 @@ def negatives_of(encoder: str, source: str, task: str, root: Path) -> Path:
 def tuned_ranks(
     config: Mapping[str, Any], row: str, changes: dict, root: Path, seed: int, device: Device
 ) -> np.ndarray:
-    """Fine-tune one row with some options changed; its :func:`dev_ranks`."""
+    """Fine-tune one row with some options changed; its :func:`demo_settings.dev_ranks`."""
     encoder, recipe = row.split(".")
     name = TASKS[config["scale"]]
     options = recipe_options(config, recipe, name) | changes | {"curve": 0}
@@ -134,7 +121,9 @@ def tuned_ranks(
         work = Path(scratch) / "work"
         run = FineTuning(options, begin, task, "full", seed, device, work, negatives=negatives, **made)
         finetune(run, Path(scratch) / row / name / "seed")
-        return dev_ranks(Path(scratch) / row / name / "seed", task, "full", options, device)
+        dual, _ = load_retriever(Path(scratch) / row / name / "seed")
+        dual.to(device.device)
+        return dev_ranks(dual, Dataset(task).read_by(dual.config.kind), "full", options, device)
 
 
 def main() -> None:

@@ -34,17 +34,10 @@ BATCH, LENGTH, SEED = 32, 128, 1
 CPU = torch.device("cpu")
 
 
-def body(vocabulary: int, dropout: float = 0.1) -> BodyConfig:
-    """4 layers, 256-d."""
-    return BodyConfig(
-        vocabulary_size=vocabulary,
-        hidden=256,
-        layers=4,
-        heads=4,
-        feed_forward=1024,
-        max_positions=LENGTH,
-        dropout=dropout,
-    )
+def body(vocabulary: int, dropout: float = 0.1, layers: int = 4, hidden: int = 256, heads: int = 4) -> BodyConfig:
+    """4 layers, 256-d, if not otherwise."""
+    sizes = {"layers": layers, "hidden": hidden, "heads": heads, "feed_forward": 4 * hidden, "max_positions": LENGTH}
+    return BodyConfig(vocabulary_size=vocabulary, dropout=dropout, **sizes)
 
 
 def web_lengths(n: int, rng: np.random.Generator) -> np.ndarray:

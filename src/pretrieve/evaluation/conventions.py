@@ -26,7 +26,7 @@ the ordinary ``mrr@k``: they matter for the runs of others, for ties, and for li
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -170,19 +170,17 @@ def mean_of_means(parts: Mapping[str, Mapping[str, Any]], expected: Sequence[str
     pool = sum(record["n_candidates"] * record["n_queries"] for record in records.values()) / n_queries
     weights = {name: n_queries / (len(records) * record["n_queries"]) for name, record in records.items()}
     levels = [name for name in first["metrics"] if all(name in r.get("chance", {}) for r in records.values())]
+
+    def means(key: str, names: Iterable[str]) -> dict[str, float]:
+        return {n: round(sum(r[key][n] for r in records.values()) / len(records), 10) for n in names}
+
     kept = ("run", "run_sha256", "parts", "n_queries", "n_candidates", "metrics")
     joined = {
         "parts": {name: {key: record[key] for key in kept if key in record} for name, record in records.items()},
         "n_queries": n_queries,
         "n_candidates": int(pool) if pool == int(pool) else round(pool, 10),
-        "metrics": {
-            name: round(sum(record["metrics"][name] for record in records.values()) / len(records), 10)
-            for name in first["metrics"]
-        },
-        "chance": {
-            name: round(sum(record["chance"][name] for record in records.values()) / len(records), 10)
-            for name in levels
-        },
+        "metrics": means("metrics", first["metrics"]),
+        "chance": means("chance", levels),
         "per_query": {
             name: {
                 f"{part}/{query_id}": round(weights[part] * value, 10)

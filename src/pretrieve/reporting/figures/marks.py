@@ -84,13 +84,9 @@ def _name_x(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str
     panel = view.panel
     if panel.x.is_names:
         words = [view.names.get(x, x) for x in places]
-        axes.set_xticks(list(places.values()), words)
+        leaning = {"rotation": 28, "ha": "right", "rotation_mode": "anchor"} if sum(map(len, words)) > 24 else {}
+        axes.set_xticks(list(places.values()), words, **leaning)
         axes.set_xlim(-0.5, len(places) - 0.5)
-        if sum(map(len, words)) > 24:
-            axes.tick_params(axis="x", rotation=28)
-            for label in axes.get_xticklabels():
-                label.set_horizontalalignment("right")
-                label.set_rotation_mode("anchor")
         _mark_missing(axes, points, places, view.published)
         return
     ticks = sorted(set(places.values()))
@@ -284,8 +280,7 @@ def _mark_missing(axes: Axes, points: Sequence[Point], places: Mapping[str, floa
 def _scatter(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) -> None:
     axes.set_xticks([])  # the axes of a t-SNE map have no meaning but nearness
     axes.set_yticks([])
-    for side in ("top", "right"):
-        axes.spines[side].set_visible(True)
+    axes.spines[["top", "right"]].set_visible(True)
     for series in panel.series:
         there = [point for point in _of(series, points) if is_measured(point)]
         look = METHODS[series.method]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pretrieve.reporting.claims.outcomes import LEVEL
@@ -174,12 +174,11 @@ def _board(
     for encoder in sorted(shown, key=by_score):
         mine = [at.get((encoder, name)) for name in names]
         cells = [one and _cell(one, anchors, axis) for one in mine]
-        row = BoardRow(encoder, objective_in_words(encoder, encoders), cells, "", "")
+        wall = gpu = ""
         if costs := [one for one in mine if one and one.wall_s]:
             largest = max(costs, key=lambda one: float(one.wall_s))
             wall, gpu = f"{float(largest.wall_s):,.0f}", f"{float(largest.gpu_h or 0):,.2f}"
-            row = replace(row, wall_s=wall, gpu_h=gpu)
-        rows.append(row)
+        rows.append(BoardRow(encoder, objective_in_words(encoder, encoders), cells, wall, gpu))
     found: dict[str, list[list[str]]] = {}
     for pair in pairs:
         if pair.dataset in names:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,20 @@ SHORT = {
 }
 
 
+@dataclass(frozen=True)
+class _Run:
+    """What a paper's part of the page is made from. ``cells``: ``{paper}/{table}: {row}, {column}`` → address in the page;
+    ``figures``: ``{paper}/{figure}`` → address, of those that are drawn."""
+
+    plan: Plan
+    root: Path
+    references: Path
+    findings: Sequence[Finding]
+    comparisons: Sequence[Comparison]
+    cells: Mapping[str, str]
+    figures: Mapping[str, str]
+
+
 def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
     """The page of everything that a finished run left under ``root`` (``results/{scale}``).
 
@@ -57,63 +72,29 @@ def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
 
     Raises DataError when a configured table, its manifest, the claims or the league are missing or damaged.
     """
-    config, seeds = plan.config, tuple(plan.seeds)
-    findings = read_rows(root / "claims.csv", Finding)
-    comparisons = read_rows(root / "claims.groups.csv", Comparison)
-    papers = []
-    names = sorted({name.split("/")[0] for name in plan.all_tables}, key=lambda name: (name == OWN, name))
-    tables: dict[str, list[Table]] = {paper: [] for paper in names}
+    config, findings = plan.config, read_rows(root / "claims.csv", Finding)
+    tables: dict[str, list[Table]] = {}
     for name in config["tables"]:
         paper, table = name.split("/")
-        tables[paper].append(load_table(references / paper / "paper.yaml", references / paper / f"{table}.csv"))
+        loaded = load_table(references / paper / "paper.yaml", references / paper / f"{table}.csv")
+        tables.setdefault(paper, []).append(loaded)
     addresses = {
         f"{table.paper}/{table.name}: {row}, {column}": anchor
         for some in tables.values()
         for table in some
         for (row, column), anchor in cell_anchors(table).items()
     }
-    drawn = list(config.get("figures", ()))
-    figure_addresses = {name: anchor_of(*name.split("/")) for name in drawn}
-    places: dict[str, Line] = {}
-    in_place: dict[str, None] = {}
-    for paper in names:
-        views, lines, setting = [], [], Setting.of(plan.setting(paper))
-        for table in sorted(tables[paper], key=lambda table: table.name):
-            path = Path(paths.table_file(str(root), paper, table.name))
-            some = read_lines(path)
-            lines += some
-            places |= {f"{paper}/{table.name}: {line.row}, {line.column}": line for line in some}
-            views.append(view_table(table, some, setting, _manifest(path)))
+    figures = {name: anchor_of(*name.split("/")) for name in config.get("figures", ())}
+    comparisons = read_rows(root / "claims.groups.csv", Comparison)
+    run = _Run(plan, root, references, findings, comparisons, addresses, figures)
+    papers, places, in_place = [], dict[str, Line](), dict[str, None]()
+    for paper in sorted({name.split("/")[0] for name in plan.all_tables}, key=lambda name: (name == OWN, name)):
+        setting = Setting.of(plan.setting(paper))
+        part, lines = _paper(run, paper, tables.get(paper, ()), setting)
+        papers.append(part)
+        places |= {f"{line.paper}/{line.table}: {line.row}, {line.column}": line for line in lines}
         if here := setting.in_place_of(line.role for line in lines if line.status in MEASURED):
             in_place |= dict.fromkeys(here.split("; "))
-        about = load_paper(references / paper / "paper.yaml")
-        figures = [_figure(root, plan, name, setting) for name in sorted(drawn) if name.startswith(f"{paper}/")]
-        of_paper = [finding for finding in findings if finding.paper == paper]
-        known = {name for name in (*plan.all_tables, *plan.figures) if name.split("/")[0] == paper}
-        built = {*config["tables"], *drawn}
-        topics = {name: plan.figures[name].caption for name in known & {*plan.figures}}
-        topics |= {name: about["tables"][name.split("/")[1]]["caption"] for name in known & {*plan.all_tables}}
-        encoders, families = _systems(lines, config, setting)
-        choices = [encoder_choices(config, name) for name in encoders]
-        for recipe in dict.fromkeys(recipe for _, recipe, _, _ in families):
-            choices += recipe_choices(config, recipe, dict.fromkeys(d for _, r, d, _ in families if r == recipe))
-        papers.append(
-            {
-                "name": paper,
-                "short": SHORT.get(paper, paper.replace("_", " ")),
-                "title": about["title"],
-                "source": f"{', '.join(about['authors'])}. {about['venue']} {about['year']}.",
-                "tables": views,
-                "figures": figures,
-                # What was not built, with its topic: its caption in the paper.
-                "absent": [(_short(name), topics[name]) for name in sorted(known - built)],
-                "topics": {anchor_of(*name.split("/")): topic for name, topic in topics.items()},
-                "claims": [_claim(finding, comparisons, addresses, figure_addresses) for finding in of_paper],
-                "pretraining": _pretraining_curves(root, paper, encoders, seeds),
-                "finetuning": _finetuning_curves(root, paper, families, setting),
-                "choices": choices,
-            }
-        )
     standings, pairs = read_rows(root / "league.csv", Standing), read_rows(root / "league.pairs.csv", Pair)
     ranks, words = read_rows(root / "order.csv", Rank), config.get("descriptions", {})
     boards = boards_of(standings, pairs, config["encoders"], words, addresses)
@@ -123,7 +104,7 @@ def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
     counts = sum((Counter(table["counts"]) for table in built_tables), Counter())
     report = {
         "scale": plan.scale_name,
-        "seeds": seeds,
+        "seeds": tuple(plan.seeds),
         "day": datetime.fromtimestamp(newest, UTC).date().isoformat(),  # of the newest table
         "in_place": list(in_place),  # data that was measured in place of the papers'
         "found": sentences(Found(*parts)),
@@ -143,6 +124,41 @@ def render(plan: Plan, root: Path, references: Path = REFERENCES) -> str:
         },
     }
     return fill_template("report.html.j2", report=report)
+
+
+def _paper(run: _Run, paper: str, tables: Sequence[Table], setting: Setting) -> tuple[dict[str, Any], list[Line]]:
+    """A paper's part of the page, and the lines of all its tables."""
+    plan, config, root = run.plan, run.plan.config, run.root
+    views, lines = [], []
+    for table in sorted(tables, key=lambda table: table.name):
+        path = Path(paths.table_file(str(root), paper, table.name))
+        some = read_lines(path)
+        lines += some
+        views.append(view_table(table, some, setting, _manifest(path)))
+    about = load_paper(run.references / paper / "paper.yaml")
+    known = {name for name in (*plan.all_tables, *plan.figures) if name.split("/")[0] == paper}
+    topics = {name: plan.figures[name].caption for name in known & {*plan.figures}}
+    topics |= {name: about["tables"][name.split("/")[1]]["caption"] for name in known & {*plan.all_tables}}
+    encoders, families = _systems(lines, config, setting)
+    choices = [encoder_choices(config, name) for name in encoders]
+    for recipe in dict.fromkeys(recipe for _, recipe, _, _ in families):
+        choices += recipe_choices(config, recipe, dict.fromkeys(d for _, r, d, _ in families if r == recipe))
+    part = {
+        "name": paper,
+        "short": SHORT.get(paper, paper.replace("_", " ")),
+        "title": about["title"],
+        "source": f"{', '.join(about['authors'])}. {about['venue']} {about['year']}.",
+        "tables": views,
+        "figures": [_figure(root, plan, name, setting) for name in sorted(known & {*run.figures})],
+        # What was not built, with its topic: its caption in the paper.
+        "absent": [(_short(name), topics[name]) for name in sorted(known - {*config["tables"], *run.figures})],
+        "topics": {anchor_of(*name.split("/")): topic for name, topic in topics.items()},
+        "claims": [_claim(finding, run) for finding in run.findings if finding.paper == paper],
+        "pretraining": _pretraining_curves(root, paper, encoders, plan.seeds),
+        "finetuning": _finetuning_curves(root, paper, families, setting),
+        "choices": choices,
+    }
+    return part, lines
 
 
 def _manifest(table: Path) -> Mapping[str, Any]:
@@ -173,17 +189,14 @@ def _figure(root: Path, plan: Plan, name: str, setting: Setting) -> dict[str, st
     return {"anchor": anchor, "heading": heading, "caption": caption, "svg": svg, "command": command}
 
 
-def _claim(
-    finding: Finding, comparisons: Sequence[Comparison], cells: Mapping[str, str], figures: Mapping[str, str]
-) -> dict[str, Any]:
-    """A finding and what it is made of: (comparison, [(text of a cell, its address or '')]). ``cells``: ``{paper}/{table}: {row},
-    {column}`` → address; ``figures``: ``{paper}/{figure}`` → address, for its points."""
+def _claim(finding: Finding, run: _Run) -> dict[str, Any]:
+    """A finding and what it is made of: (comparison, [(text of a cell, its address or '')])."""
 
     def linked(place: str) -> tuple[str, str]:
         of, _, where = place.partition(": ")
-        return where, cells.get(place) or figures.get(of, "")
+        return where, run.cells.get(place) or run.figures.get(of, "")
 
-    mine = [(one, list(map(linked, json.loads(one.cells)))) for one in comparisons if one.id == finding.id]
+    mine = [(one, list(map(linked, json.loads(one.cells)))) for one in run.comparisons if one.id == finding.id]
     return {"finding": finding, "comparisons": mine}
 
 
