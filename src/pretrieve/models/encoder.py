@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.projection import make_projection

@@ -29,10 +29,9 @@ from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, Snapshots, State, pack_state, pack_weights, unpack_state
 from pretrieve.training.csv_rows import write_rows
 from pretrieve.training.device import Device
-from pretrieve.training.heads_first import Phases
 from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
-from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.optimiser import OptimiserConfig, Phases
 from pretrieve.training.processes import ALONE, Processes
 from pretrieve.training.step import accumulate
 
