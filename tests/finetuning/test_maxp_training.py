@@ -16,7 +16,7 @@ from ranking_small import CPU, KINDS, OPTIONS, dual, gradients, largest_differen
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
-from pretrieve.finetuning.train_ance import FreshNegatives, MaxPAnce
+from pretrieve.finetuning.train_ance import FreshGroups
 from pretrieve.finetuning.train_curve import StepCurve
 from pretrieve.finetuning.train_maxp import MaxPRanking
 from pretrieve.models.batch import Batch
@@ -109,8 +109,9 @@ def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path
     options = OPTIONS | KINDS["pairwise"] | {"windows": 3, "passage_length": SHORT, "pool": 4, "refresh": 5}
     options |= {"sample": 4}
     model = dual(task, similarity="dot").eval()
-    fresh = FreshNegatives(PresentSearch(model, task, options, CPU, tmp_path / "negatives"), rows, options, 7, "key")
-    made = MaxPAnce(fresh, model, task, None, options, CPU.device)
+    search = PresentSearch(model, task, options, CPU, tmp_path / "negatives")
+    fresh = FreshGroups(search, rows, options, 7, "key", None)
+    made = MaxPRanking(model, task, fresh, options, CPU.device)
     made.micro_batches(0)
     found = fresh.read(0)
     best, first = products_of(task, model, rows)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_choice
 from pretrieve.base.given import given_number
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
@@ -90,9 +90,8 @@ class Encoder(nn.Module):
         tower: int = 0,
     ) -> None:
         super().__init__()
-        for what, value, allowed in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
-            if value not in allowed:
-                raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        check_choice("pooling", pooling, POOLINGS)
+        check_choice("similarity", similarity, SIMILARITIES)
         if config.kind == "t5" and pooling == "cls":
             raise ConfigError(
                 "pooling 'cls' does not go with T5: its texts have no [CLS] in front; set pooling: mean for the scale."

@@ -18,7 +18,7 @@ from torch.nn import functional
 from pretrieve.models.batch import Batch
 from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, make_sampler, pack_pairs
 from pretrieve.pretraining.setting import Setting
-from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, tokens_of_each
 
 
 def in_batch_loss(
@@ -66,11 +66,8 @@ class Contrastive:
         """The pairs of a step, in parts whose texts fit into the token budget (or of one pair); as many for each of
         ``parts`` processes, where there are that many pairs."""
         pairs = self.sampler.sample(np.random.default_rng([self._seed, 103, step]), self._batch)
-        whole = self._pack(pairs)
-        if parts == 1 and whole.tokens <= self._budget:
-            return [whole]
-        cost = sum(tokens_of_each(packed) for packed in whole.data[:2])
-        return [self._pack(pairs[rows]) for rows in cut_evenly(cost, self._budget, parts)]
+        tokens = lambda data: sum(tokens_of_each(packed) for packed in data[:2])
+        return cut_step(pairs, self._pack, tokens, self._budget, parts)
 
     def _pack(self, pairs: Pairs) -> MicroBatch:
         queries, documents = pack_pairs(self.store, self._articles, pairs, *self._lengths)

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_choice
 from pretrieve.training.lamb import Lamb
 
 OPTIMISERS = ("adamw", "adafactor", "lamb")
@@ -85,9 +85,8 @@ class OptimiserConfig:
                 f"schedule_steps={self.schedule_steps}, steps={self.steps}: the learning rate would be 0 before the end; "
                 "expected at least as many as steps, or 0."
             )
-        for what, value, allowed in (("optimiser", self.name, OPTIMISERS), ("schedule", self.schedule, SCHEDULES)):
-            if value not in allowed:
-                raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        check_choice("optimiser", self.name, OPTIMISERS)
+        check_choice("schedule", self.schedule, SCHEDULES)
 
 
 def learning_rate_at(config: OptimiserConfig, step: int) -> float:
