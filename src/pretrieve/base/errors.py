@@ -30,7 +30,8 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
 
 
 def check_choice(what: str, value: object, allowed: Collection[str]) -> None:
-    """Raise :class:`ConfigError` for a value that is none of the allowed ones; ``what``: what it is, for the message."""
+    """Raise :class:`ConfigError` for a value that is none of the allowed ones; ``what``: what it is, for the
+    message."""
     if value not in allowed:
         raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
 

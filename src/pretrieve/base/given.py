@@ -1,5 +1,5 @@
-"""Texts and whole numbers that a caller in Python gives, checked before tokenizers, Java, torch or faiss read them: none of these
-says which argument is wrong, and torch and faiss do not take NumPy's numbers."""
+"""Texts and whole numbers that a caller in Python gives, checked before tokenizers, Java, torch or faiss read them:
+none of these says which argument is wrong, and torch and faiss do not take NumPy's numbers."""
 
 from __future__ import annotations
 

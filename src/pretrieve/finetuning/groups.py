@@ -59,7 +59,8 @@ class StepGroups(Protocol):
         ...
 
     def known_until(self, step: int) -> float:
-        """The last step whose groups can be made at ``step``: what comes after it depends on weights that are not there yet."""
+        """The last step whose groups can be made at ``step``: what comes after it depends on weights that are not there
+        yet."""
         ...
 
 
@@ -93,23 +94,13 @@ def refuse_unanswered(data: Dataset, rows: np.ndarray) -> None:
 class Groups:
     """The groups of every step.
 
-    Parameters
-    ----------
-    data, rows:
-        a task, and the rows (n,) of the queries that are trained on.
-    options:
-        of the recipe: ``group`` is G; ``pool``, ``pool_from``, ``sources`` and ``examples`` as above.
-    negatives:
-        lists, best first, of at least the queries ``rows``; their union counts. Not looked at for group 1.
-    seed:
-        of the order of examples and of the pools.
+    data, rows: a task, and the rows (n,) of the queries that are trained on. options: of the recipe: ``group`` is G;
+    ``pool``, ``pool_from``, ``sources`` and ``examples`` as above. negatives: lists, best first, of at least the
+    queries ``rows``; their union counts; not looked at for group 1. seed: of the order of examples and of the pools.
 
-    Raises
-    ------
-    DataError
-        when there is no query and the recipe trains, a query has no relevant document, a file names a query or a document
-        that the task does not have (the message has the id and the file) or none of the queries, or every document is
-        relevant to all of them and the loss is not over the batch.
+    Raises DataError when there is no query and the recipe trains, a query has no relevant document, a file names a
+    query or a document that the task does not have (the message has the id and the file) or none of the queries, or
+    every document is relevant to all of them and the loss is not over the batch.
     """
 
     def __init__(

@@ -35,12 +35,8 @@ from pretrieve.training.processes import ALONE, Processes
 class PresentSearch:
     """Embeds a task's candidates with the present weights of ``model``, and ranks them exactly for some of its queries.
 
-    Parameters
-    ----------
-    options:
-        of the recipe: query_length, passage_length, windows (1 where it is missing).
-    directory:
-        of the run, where the vectors stand while they are needed; all processes see it.
+    options: of the recipe: query_length, passage_length, windows (1 where it is missing). directory: of the run, where
+    the vectors stand while they are needed; all processes see it.
     """
 
     def __init__(

@@ -47,21 +47,12 @@ class GroupTexts(NamedTuple):
 class RankingObjective:
     """Trains ``model`` on the groups of each step; a :class:`~pretrieve.training.objective.ContrastiveObjective`.
 
-    Parameters
-    ----------
-    model:
-        two towers; their vectors have norm 1 for ``similarity: cosine``, and scores are inner products in any case.
-    data, groups:
-        the task, and which documents go with which queries at each step; ``groups`` can be replaced between steps.
-    options:
-        of the recipe: loss, direction, in_batch, temperature, margin, group, batch, query_length, passage_length.
-    budget:
-        tokens of a micro-batch; by default what the device holds.
+    model: two towers; their vectors have norm 1 for ``similarity: cosine``, and scores are inner products in any case.
+    data, groups: the task, and which documents go with which queries at each step. options: of the recipe: loss,
+    direction, in_batch, temperature, margin, group, batch, query_length, passage_length. budget: tokens of a
+    micro-batch; by default what the device holds.
 
-    Raises
-    ------
-    ConfigError
-        when the options do not go together.
+    Raises ConfigError when the options do not go together.
     """
 
     terms = {"contrastive": 1.0}

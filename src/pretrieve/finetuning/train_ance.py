@@ -41,13 +41,13 @@ from pretrieve.retrieval.trec_run import Run
 
 
 class FreshGroups:
-    """The groups of every step, whose negatives are found again every ``refresh`` steps with the weights of that moment; and the
-    files of all refreshes of a run.
+    """The groups of every step, whose negatives are found again every ``refresh`` steps with the weights of that
+    moment; and the files of all refreshes of a run.
 
-    search: with what is trained; its folder also gets the run's files. rows: (n,) of the task's training queries. options:
-    of the recipe: refresh; pool (documents searched for); sample (drawn of them); without_answers (False unless given); and
-    those of groups. seed: of the draw. key: names the run (that of its checkpoints): a file of another run is never used.
-    given: the groups until the first refresh; None: the first is before step 0.
+    search: with what is trained; its folder also gets the run's files. rows: (n,) of the task's training queries.
+    options: of the recipe: refresh; pool (documents searched for); sample (drawn of them); without_answers (False
+    unless given); and those of groups. seed: of the draw. key: names the run (that of its checkpoints): a file of
+    another run is never used. given: the groups until the first refresh; None: the first is before step 0.
 
     Groups are a function of the step and of the weights at the last refresh: they must be asked for in the order of the
     steps, and at the step of a refresh with the weights of that moment; the loop does so (:meth:`known_until`).
@@ -141,7 +141,8 @@ class FreshGroups:
 
 def prepare(run: FineTuning) -> Trainable:
     """Until the first refresh the given negatives are used, if there are any. The lists of every refresh are kept in
-    ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are several."""
+    ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are
+    several."""
     parts = ranking_parts(run)
     search = PresentSearch.of(parts.model, parts.data.task, run, "negatives")
     given = parts.data.groups if run.negatives else None

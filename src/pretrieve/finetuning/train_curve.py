@@ -27,16 +27,8 @@ DEPTH = 100
 class StepCurve:
     """Looks on beside another watcher, whose calls it passes on.
 
-    Parameters
-    ----------
-    search:
-        with what is trained; its folder gets the runs, until the training has ended.
-    rows:
-        of the queries that are searched with.
-    options:
-        of the recipe: ``curve``.
-    steps:
-        of the run.
+    search: with what is trained; its folder gets the runs, until the training has ended. rows: of the queries that are
+    searched with. options: of the recipe: ``curve``. steps: of the run.
     """
 
     def __init__(self, search: PresentSearch, rows: np.ndarray, options: Mapping[str, Any], steps: int) -> None:

@@ -56,18 +56,11 @@ _TABLE = 64
 class JointScorer:
     """Equation 12 for the steps of :func:`pretrieve.retrieval.search.rank_rows`.
 
-    Parameters
-    ----------
-    reader : dense part of N documents, width c; c may be 0 (``parts: ot``)
-    lexical : kept entries of N documents; of them ``indices`` (N, top) int32, no word twice in a row, and ``values`` are read
-    query_embeddings : (Q, c) float32
-    query_lexical : (Q, V) float32
-    threads : for the first pass
+    reader: dense part of N documents, width c; c may be 0 (``parts: ot``). lexical: kept entries of N documents; of
+    them ``indices`` (N, top) int32, no word twice in a row, and ``values`` are read. query_embeddings: (Q, c) float32;
+    query_lexical: (Q, V) float32. threads: for the first pass.
 
-    Raises
-    ------
-    DataError
-        when shapes do not fit together, a number is not finite, or a word is not below V.
+    Raises DataError when shapes do not fit together, a number is not finite, or a word is not below V.
     """
 
     def __init__(

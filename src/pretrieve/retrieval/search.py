@@ -70,22 +70,13 @@ def search(
 ) -> Run:
     """Rank all documents by inner product for every query.
 
-    Parameters
-    ----------
-    index_or_reader : an :class:`EmbeddingReader` (streamed from disk, N rows) or a flat faiss index of N vectors
-    query_embeddings : (Q, dim) float32, finite
-    doc_ids : N unique ids in row order
-    depth : hits for each query; all N documents when N is smaller
-    batch : queries handled at a time; the result does not depend on it
-    query_ids : Q ids, by default '0', '1', ...
-    threads : for faiss
+    index_or_reader: an :class:`EmbeddingReader` (streamed from disk, N rows) or a flat faiss index of N vectors.
+    query_embeddings: (Q, dim) float32, finite. doc_ids: N unique ids in row order. depth: hits for each query; all N
+    documents when N is smaller. batch: queries handled at a time; the result does not depend on it. query_ids: Q ids,
+    by default '0', '1', ... threads: for faiss.
 
-    Raises
-    ------
-    DataError
-        when shapes or counts do not fit together, or an embedding is not finite.
-    ConfigError
-        when ``depth``, ``batch`` or ``threads`` is below 1, or the index is an approximate one.
+    Raises DataError when shapes or counts do not fit together, or an embedding is not finite, and ConfigError when
+    ``depth``, ``batch`` or ``threads`` is below 1, or the index is an approximate one.
     """
     scorer = DenseScorer(index_or_reader, query_embeddings, threads)
     return ranked_run(scorer, doc_ids, depth, batch, query_ids)

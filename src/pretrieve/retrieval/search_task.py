@@ -67,23 +67,13 @@ def search_task(
 ) -> Run:
     """Rank documents for all queries of a store: at most ``depth`` hits each.
 
-    Parameters
-    ----------
-    options:
-        ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory that does not
-        grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part finds, and 0, the
-        default, of all.
-    candidates:
-        query id → documents: only these are ranked (rerank setting).
-    recall_path:
-        of an approximate search: where its recall against exact search goes; it is printed too.
+    options: ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory
+    that does not grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part
+    finds, and 0, the default, of all. candidates: query id → documents: only these are ranked (rerank setting).
+    recall_path: of an approximate search: where its recall against exact search goes; it is printed too.
 
-    Raises
-    ------
-    DataError
-        when stores and ids do not fit together.
-    ConfigError
-        when an index cannot be built, or does not go with the representation.
+    Raises DataError when stores and ids do not fit together, and ConfigError when an index cannot be built, or does not
+    go with the representation.
     """
     options = dict(options or {})
     documents, names = read_documents(stores), ids.query_ids

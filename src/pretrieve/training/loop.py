@@ -73,18 +73,11 @@ class Prefetch:
 class RunSettings:
     """How one training run is done. Of all this only the seed, and the device's precision, decide what comes out.
 
-    Parameters
-    ----------
-    checkpoint_seconds:
-        a run that has a place for checkpoints saves one this often.
-    processes:
-        the group that shares each batch; every member is called with the same arguments and ends with the same weights.
-    stop:
-        asked after every step but the last: whether to save and end here. One process that says yes is enough for all.
-    token_budget:
-        tokens of a micro-batch of pre-training; None: the device's default.
-    compiled:
-        pre-train with compiled layers (:mod:`pretrieve.models.compiled`), which changes no result but for rounding.
+    checkpoint_seconds: a run that has a place for checkpoints saves one this often. processes: the group that shares
+    each batch; every member is called with the same arguments and ends with the same weights. stop: asked after every
+    step but the last, whether to save and end here; one process that says yes is enough for all. token_budget: tokens
+    of a micro-batch of pre-training; None: the device's default. compiled: pre-train with compiled layers
+    (:mod:`pretrieve.models.compiled`), which changes no result but for rounding.
     """
 
     device: Device
@@ -140,24 +133,14 @@ def train(
 ) -> Outcome:
     """Train ``objective.module`` in place for ``config.steps`` steps.
 
-    Parameters
-    ----------
-    checkpoints:
-        where to resume from, and to save to; None trains without.
-    watcher:
-        looks on after every step (validation); its state is saved and restored with the run's.
-    expected_first:
-        loss term → what it should be at step 0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
+    checkpoints: where to resume from, and to save to; None trains without. watcher: looks on after every step
+    (validation); its state is saved and restored with the run's. expected_first: loss term → what it should be at step
+    0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
 
-    Raises
-    ------
-    Stopped
-        when ``run.stop`` said so.
-    OutOfMemory
-        when a micro-batch does not fit into the GPU; the message says how many tokens would.
-    TrainingError
-        when the loss or its gradient is NaN or infinite; the message has step, learning rate, loss terms and batch ids.
-        The weights are then those of the step before. Also when a first loss is not the expected one.
+    Raises Stopped when ``run.stop`` said so; OutOfMemory when a micro-batch does not fit into the GPU (the message says
+    how many tokens would); TrainingError when the loss or its gradient is NaN or infinite (the message has step,
+    learning rate, loss terms and batch ids; the weights are then those of the step before), or a first loss is not the
+    expected one.
     """
     device, processes = run.device, run.processes
     module = objective.module.to(device.device)

@@ -116,8 +116,9 @@ def cut_step(
     budget: int,
     parts: int,
 ) -> list[MicroBatch]:
-    """The items of a step as micro-batches, cut by :func:`cut_evenly`. ``items``: n of them, of which an array of positions
-    takes some; ``pack``: makes a micro-batch of some; ``tokens``: (n,) of each item, from the data of all of them packed."""
+    """The items of a step as micro-batches, cut by :func:`cut_evenly`. ``items``: n of them, of which an array of
+    positions takes some; ``pack``: makes a micro-batch of some; ``tokens``: (n,) of each item, from the data of all of
+    them packed."""
     whole = pack(items)
     pieces = cut_evenly(tokens(whole.data), budget, parts)
     return [whole] if len(pieces) == 1 else [pack(items[piece]) for piece in pieces]
