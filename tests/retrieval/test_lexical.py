@@ -137,4 +137,4 @@ def test_no_columns(tmp_path: Path) -> None:
         store.write(shard, np.empty((stop - start, 0)))
     store.finish()
     reader = EmbeddingReader(tmp_path, "corpus")
-    assert reader.read().shape == (3, 0) and reader.take(np.array([2, 0])).shape == (2, 0)
+    assert reader.read().shape == (3, 0) and reader[np.array([2, 0])].shape == (2, 0)

@@ -9,12 +9,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
+from pretrieve.retrieval.shards import ALONE, Part, ShardedRows, Shards, ShardWriter, open_store
 
 DTYPE = np.dtype("<f4")
 
@@ -48,25 +47,14 @@ class EmbeddingWriter(ShardWriter):
         super().__init__(directory, name, plan, [Part("", dim, DTYPE)], shards)
 
 
-class EmbeddingReader:
-    """Read a finished store through memory maps: ``rows``, ``dim`` and ``key`` are attributes.
+class EmbeddingReader(ShardedRows):
+    """A finished store as one matrix (rows, dim) float32 through memory maps; ``rows``, ``dim`` and ``key`` are attributes.
 
     Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
     """
 
     def __init__(self, directory: Path | str, name: str) -> None:
         self.path = Path(directory) / f"{name}.json"
-        meta, (self._matrix,) = open_store(directory, name, {"": ("dim", DTYPE)})
-        self.rows, self.dim, self.key = int(meta["rows"]), int(meta["dim"]), str(meta["key"])
-
-    def shards(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (first row, memory map (shard rows, dim) float32) in row order."""
-        return self._matrix.shards()
-
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """Copy the given rows, (n,) integers in any order, repeats allowed, to (n, dim) float32."""
-        return self._matrix[np.asarray(rows, dtype=np.int64)]
-
-    def read(self) -> np.ndarray:
-        """The whole matrix (rows, dim) float32 in memory: for queries, not for a corpus."""
-        return self._matrix.read()
+        meta, (matrix,) = open_store(directory, name, {"": ("dim", DTYPE)})
+        super().__init__(*matrix)
+        (self.rows, self.dim), self.key = self.shape, str(meta["key"])

@@ -26,7 +26,7 @@ class MatrixReader(EmbeddingReader):
             raise DataError(f"dense search: passages of shape {vectors.shape}, expected (passages, dim).")
         self.path, self.key = Path("memory"), ""
         self.rows, self.dim = vectors.shape
-        self._matrix = ShardedRows([vectors], Part("", self.dim, DTYPE), self.path)
+        ShardedRows.__init__(self, [vectors], Part("", self.dim, DTYPE), self.path)
 
 
 def search(

@@ -242,7 +242,7 @@ def _sample(reader: EmbeddingReader, rows: int, seed: int) -> np.ndarray:
 
 def _take(reader: EmbeddingReader, rows: np.ndarray) -> np.ndarray:
     """Rows (n,) of the store, (n, dim); DataError where one is not finite, which k-means refuses and a graph does not find."""
-    vectors = reader.take(rows)
+    vectors = reader[rows]
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         raise DataError(f"{reader.path}: the embedding of row {rows[np.argmin(finite)]} is not finite; encode again.")

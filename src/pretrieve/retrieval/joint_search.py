@@ -149,7 +149,7 @@ class JointScorer:
         hits: list[Hits] = []
         for start in range(0, self.queries, BATCH):
             part = np.arange(start, min(start + BATCH, self.queries))
-            rows = np.stack([found for found, _ in rank_rows(dense, candidates, doc_ids, BATCH, part)])
+            rows = np.stack([found for found, _ in rank_rows(dense, candidates, doc_ids, part)])
             for mine, scores in zip(rows, self.exact(part, rows), strict=True):
                 order = best_first(scores, mine, doc_ids)[:depth]
                 hits.append((mine[order], scores[order]))
@@ -161,7 +161,7 @@ class JointScorer:
             stop = min(first + size, self.rows)
             indices = np.array(self._lexical.indices[first:stop], dtype=np.int32)
             values = np.array(self._lexical.values[first:stop], dtype=np.float32)
-            yield first, self._reader.take(np.arange(first, stop)), indices, values
+            yield first, self._reader[first:stop], indices, values
 
     def _longest(self) -> tuple[float, float]:
         """Lengths of the longest dense vector and of the longest row of values; every document is read once."""

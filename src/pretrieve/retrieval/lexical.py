@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import DataError
-from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
+from pretrieve.retrieval.shards import ALONE, Part, ShardedRows, Shards, ShardWriter, open_store
 
 INDEX, VALUE = np.dtype("<i4"), np.dtype("<f4")
 
@@ -70,6 +70,7 @@ class LexicalReader:
     def __init__(self, directory: Path | str, name: str) -> None:
         self.path = Path(directory) / f"{name}.json"
         parts = {".indices": ("top", INDEX), ".values": ("top", VALUE)}
-        meta, (self.indices, self.values) = open_store(directory, name, parts, ["vocabulary"])
+        meta, matrices = open_store(directory, name, parts, ["vocabulary"])
+        self.indices, self.values = (ShardedRows(*matrix) for matrix in matrices)
         self.rows, self.top, self.key = int(meta["rows"]), int(meta["top"]), str(meta["key"])
         self.vocabulary = int(meta["vocabulary"])

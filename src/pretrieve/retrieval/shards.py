@@ -172,8 +172,8 @@ class ShardedRows:
 
 def open_store(
     directory: Path | str, name: str, parts: dict[str, tuple[str, np.dtype]], numbers: Sequence[str] = ()
-) -> tuple[dict, list[ShardedRows]]:
-    """A finished store through memory maps: its meta file, and one matrix for each part.
+) -> tuple[dict, list[tuple[list[np.ndarray], Part, Path]]]:
+    """A finished store through memory maps: its meta file, and of each part what makes its :class:`ShardedRows`.
 
     parts: suffix → (name of the number in the meta file that is its width, type of its entries); numbers: what else the
     meta file must have.
@@ -202,7 +202,7 @@ def open_store(
                 "Delete it and run the encoder again."
             )
         maps = [open_shard(file, (count, part.width), part.dtype, path) for file, count in mine]
-        matrices.append(ShardedRows(maps, part, path))
+        matrices.append((maps, part, path))
     return meta, matrices
 
 
