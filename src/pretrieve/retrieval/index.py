@@ -110,6 +110,12 @@ def _gpu_resources():
     return faiss.StandardGpuResources()
 
 
+def _on_gpu(faiss: ModuleType, index, kind: str):
+    """The index on the first GPU, where there is one and faiss has this kind on it."""
+    resources = _gpu_resources()
+    return index if resources is None or kind not in ("Flat", "IVF") else faiss.index_cpu_to_gpu(resources, 0, index)
+
+
 def top_k(queries: np.ndarray, block: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
     """Inner-product top-k of ``queries`` (Q, dim) float32 in ``block`` (n, dim) float32, k <= n, without an index.
 
@@ -197,9 +203,7 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     index = _empty(faiss, options, reader.dim)
     if not index.is_trained:
         index.train(_sample(reader, options["train"], options["seed"]))
-    resources = _gpu_resources()
-    if resources is not None and kind in ("Flat", "IVF"):
-        index = faiss.index_cpu_to_gpu(resources, 0, index)
+    index = _on_gpu(faiss, index, kind)
     for start in range(0, reader.rows, _ADD):
         index.add(_take(reader, np.arange(start, min(start + _ADD, reader.rows))))
     set_search(index, options)
@@ -308,9 +312,6 @@ def read_index(directory: Path | str, key: str | None = None, threads: int = 1):
         raise DataError(f"{path}: damaged ({str(error).splitlines()[0]}); {advice}.") from error
     if (index.ntotal, index.d) != (rows, dim):
         raise DataError(f"{path}: {index.ntotal} vectors of {index.d}, expected {rows} of {dim}; {advice}.")
+    index = _on_gpu(faiss, index, options["kind"])
     set_search(index, options)
-    resources = _gpu_resources()
-    if resources is not None and options["kind"] in ("Flat", "IVF"):
-        index = faiss.index_cpu_to_gpu(resources, 0, index)
-        set_search(index, options)
     return index, about
