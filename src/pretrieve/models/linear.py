@@ -27,8 +27,7 @@ _packed: ContextVar[dict[tuple, torch.Tensor] | None] = ContextVar("packed", def
 
 def encoding() -> bool:
     """Whether this is within :func:`packed_weights`."""
-    # torch.compile cannot trace a ContextVar.
-    return not torch.compiler.is_compiling() and _packed.get() is not None
+    return _packed.get() is not None
 
 
 @contextmanager

@@ -76,8 +76,7 @@ class RunSettings:
     checkpoint_seconds: a run that has a place for checkpoints saves one this often. processes: the group that shares
     each batch; every member is called with the same arguments and ends with the same weights. stop: asked after every
     step but the last, whether to save and end here; one process that says yes is enough for all. token_budget: tokens
-    of a micro-batch of pre-training; None: the device's default. compiled: pre-train with compiled layers
-    (:mod:`pretrieve.models.compiled`), which changes no result but for rounding.
+    of a micro-batch of pre-training; None: the device's default.
     """
 
     device: Device
@@ -86,7 +85,6 @@ class RunSettings:
     processes: Processes = ALONE
     stop: Callable[[], bool] | None = None
     token_budget: int | None = None
-    compiled: bool = False
 
 
 class TrainingError(PretrieveError):
