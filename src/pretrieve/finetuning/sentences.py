@@ -1,4 +1,5 @@
-"""Vectors of sentences that are compared with one another: paper ``condenser`` (§4.2 and A.1), after Reimers & Gurevych 2019.
+"""Vectors of sentences that are compared with one another: paper ``condenser`` (§4.2 and A.1), after Reimers & Gurevych
+2019.
 
 **Similarity as regression**, STS-B. With vectors u and v of two sentences from one tower, and a human score y from 0 to 5
 (Reimers & Gurevych 2019, §3: "regression objective function", mean-squared error of the cosine; their code divides the
@@ -61,7 +62,8 @@ def triplet_loss(anchor: torch.Tensor, positive: torch.Tensor, negative: torch.T
 
 
 class SentencesObjective(ExampleObjective):
-    """Of the sentences of an example, ``number`` of them, read by one tower. options: ``batch``, ``passage_length`` (of each)."""
+    """Of the sentences of an example, ``number`` of them, read by one tower. options: ``batch``, ``passage_length`` (of
+    each)."""
 
     number: int
 

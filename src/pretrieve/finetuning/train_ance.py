@@ -144,7 +144,8 @@ def prepare(run: FineTuning) -> Trainable:
     ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are
     several."""
     parts = ranking_parts(run)
-    search = PresentSearch.of(parts.model, parts.data.task, run, "negatives")
+    folder = run.work / "negatives"
+    search = PresentSearch(parts.model, parts.data.task, run.options, run.device, folder, run.processes)
     given = parts.data.groups if run.negatives else None
     fresh = FreshGroups(search, parts.data.train, run.options, run.seed, parts.key, given)
     trained = parts.trainable(MaxPRanking if run.options["windows"] > 1 else RankingObjective, fresh)

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.models.batch import Batch
-from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, make_sampler, pack_pairs
+from pretrieve.pretraining.pairs.pair import Pairs, make_sampler, pack_pairs
 from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, tokens_of_each
 
@@ -43,15 +43,15 @@ def in_batch_loss(
 
 
 class Contrastive:
-    """In-batch softmax over the setting's ``batch`` of pairs a step, drawn by a pair sampler (that of the options, unless given),
-    queries and documents cut to a length each. The setting's encoder is the document tower; the query tower is the same one, or
-    with ``towers='separate'`` begins as its copy."""
+    """In-batch softmax over the setting's ``batch`` of pairs a step, drawn by a pair sampler, queries and documents cut
+    to a length each. The setting's encoder is the document tower; the query tower is the same one, or with
+    ``towers='separate'`` begins as its copy."""
 
     terms = {"contrastive": 1.0}
 
-    def __init__(self, setting: Setting, sampler: PairSampler | None = None) -> None:
+    def __init__(self, setting: Setting) -> None:
         options, encoder, store = setting.options, setting.encoder, setting.store
-        self.sampler = sampler or make_sampler(store, options["tasks"], options["ict_keep"], options["by"])
+        self.sampler = make_sampler(store, options["tasks"], options["ict_keep"], options["by"])
         self.encoder = self.query_encoder = self.module = encoder
         if options["towers"] == "separate":
             self.query_encoder = copy.deepcopy(encoder)

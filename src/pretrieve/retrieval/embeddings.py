@@ -48,7 +48,8 @@ class EmbeddingWriter(ShardWriter):
 
 
 class EmbeddingReader(ShardedRows):
-    """A finished store as one matrix (rows, dim) float32 through memory maps; ``rows``, ``dim`` and ``key`` are attributes.
+    """A finished store as one matrix (rows, dim) float32 through memory maps; ``rows``, ``dim`` and ``key`` are
+    attributes.
 
     Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
     """
