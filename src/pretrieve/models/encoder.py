@@ -98,13 +98,9 @@ class Encoder(nn.Module):
             )
         dim = given_number(dim, "dim")
         self.config, self.dim, self.pooling, self.similarity, self.head = config, dim, pooling, similarity, head
+        self.width = dim  # numbers of a vector, by the name that every tower has for it
         self.body = make_body(config, seed)
         self.projection = make_projection(head, config, dim, seed, tower)
-
-    @property
-    def width(self) -> int:
-        """Numbers of a vector; every tower has it (:mod:`pretrieve.models.dual_encoder`)."""
-        return self.dim
 
     def pool(self, batch: Batch) -> torch.Tensor:
         """(n, hidden) in packed order."""

@@ -28,7 +28,6 @@ from pretrieve.retrieval.window_search import check_documents
 
 #: Ranks at which recall is measured, as far as the depth reaches.
 CUTS = (1, 10, 100, 1000)
-
 #: Queries that an index is asked at a time; the result does not depend on it.
 BATCH = 1024
 

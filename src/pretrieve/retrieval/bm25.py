@@ -42,10 +42,8 @@ from pretrieve.retrieval.whole_folder import whole_folder
 
 #: Documents or queries that a thread takes at a time.
 _BATCH = 64
-
 #: Field of the ids by which the index is sorted; "id" itself holds them as Anserini does, in another form.
 _ORDER = "id_order"
-
 #: File with the id of every document in the order of Lucene's numbers.
 _IDS = "ids.arrow"
 #: File with the language whose analyser an index was made with.

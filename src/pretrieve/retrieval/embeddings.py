@@ -16,7 +16,6 @@ import numpy as np
 from pretrieve.retrieval.shards import ALONE, Part, ShardedRows, Shards, ShardWriter, open_store
 
 DTYPE = np.dtype("<f4")
-
 #: The file in a directory of stores that says which document a window belongs to.
 DOCUMENTS = "corpus-documents.npy"
 

@@ -45,7 +45,6 @@ from pretrieve.base.files import whole_file, write_json
 from pretrieve.retrieval.embeddings import EmbeddingReader
 
 _TRAIN = {"train": 65_536, "seed": 0, "parallel": False}
-
 #: kind: its options and their values where the configuration has none.
 DEFAULTS: dict[str, dict[str, int | bool]] = {
     "Flat": {},
@@ -57,16 +56,12 @@ DEFAULTS: dict[str, dict[str, int | bool]] = {
 
 #: Index kinds that :func:`build_index` knows.
 KINDS = tuple(DEFAULTS)
-
 #: Smallest value of an option where it is not 1. faiss's graph needs two links.
 _LEAST = {"seed": 0, "links": 2}
-
 #: A code of one byte means 256 centroids, for which k-means needs as many rows.
 _CODES = 256
-
 #: Rows that are added at a time.
 _ADD = 65_536
-
 #: Longest list that faiss-gpu returns; longer ones are searched on the CPU.
 GPU_MAX_K = 2048
 

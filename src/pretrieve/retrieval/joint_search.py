@@ -32,23 +32,13 @@ from pretrieve.retrieval import search as dense_search
 from pretrieve.retrieval.embeddings import EmbeddingReader
 from pretrieve.retrieval.exact_products import WIDE, exact_products
 from pretrieve.retrieval.lexical import LexicalReader
-from pretrieve.retrieval.search import (
-    DenseScorer,
-    Hits,
-    as_run,
-    best_first,
-    check_queries,
-    rank_rows,
-    rounding,
-)
+from pretrieve.retrieval.search import DenseScorer, Hits, as_run, best_first, check_queries, rank_rows, rounding
 from pretrieve.retrieval.trec_run import Run
 
 #: Documents that the first pass scores at a time: 25 MB of indices when they keep 384 words.
 BLOCK = 16_384
-
 #: Queries that :meth:`JointScorer.two_step_run` handles at a time; the result does not depend on it.
 BATCH = 256
-
 #: Queries for which a table of their μ (V, 64) stays in the processor's cache.
 _TABLE = 64
 

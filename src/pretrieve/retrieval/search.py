@@ -32,13 +32,10 @@ from pretrieve.retrieval.trec_run import Run, rank_order
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.
 MARGIN = 32
-
 #: Queries handled at a time; the result does not depend on it.
 BATCH = 1024
-
 #: Rows that the second pass scores at a time: bounds its memory at queries x BLOCK float64.
 BLOCK = 4096
-
 #: What one query found: rows (n,) int64 and scores (n,) float32, best first.
 Hits = tuple[np.ndarray, np.ndarray]
 

@@ -26,7 +26,6 @@ from pretrieve.retrieval.search import BATCH, MARGIN, Hits, Scorer, best_first, 
 
 #: Rounds of step 2.
 TRIES = 3
-
 #: Scores that step 3 holds at a time, one for each query and document: 64 MB.
 _HELD = 1 << 24
 
