@@ -41,9 +41,9 @@ from plain_hf import as_bert_model
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.contrastive import Contrastive
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.pairs.pair import Pairs, pack_pairs
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file

@@ -25,11 +25,10 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
 from pretrieve.pretraining.dupmae import BagOfWords, DupMae
 from pretrieve.pretraining.encoder_options import EncoderOptions
-from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.examples import Masked, Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import first_losses, pretrain, trained_heads
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SpecialIds

@@ -14,8 +14,7 @@ import pytest
 from search_data import written_out
 
 from pretrieve.base.errors import DataError
-from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
+from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter, LexicalReader, LexicalWriter
 from pretrieve.retrieval.shards import Shards, remove_store
 
 ROWS, TOP, WORDS = 11, 3, 20

@@ -16,8 +16,8 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.models.batch import Batch
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.pairs.pair import Pairs, make_sampler, pack_pairs
-from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, tokens_of_each
 
 

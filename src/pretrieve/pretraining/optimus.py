@@ -33,9 +33,8 @@ from torch import nn
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.transformer import seeded
-from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.examples import Masked, Setting
 from pretrieve.pretraining.seed_encoder import SeedEncoder
-from pretrieve.pretraining.setting import Setting
 
 
 def normal_draws(seed: int, draws: np.ndarray, size: int) -> torch.Tensor:

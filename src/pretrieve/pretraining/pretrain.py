@@ -20,9 +20,9 @@ from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, s
 from pretrieve.models.published import read_start
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints, Snapshots, unpack_weights
 from pretrieve.training.loop import Outcome, RunSettings, Watcher, content_key, train, write_curve

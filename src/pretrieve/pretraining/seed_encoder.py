@@ -18,9 +18,8 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.decoder import Decoder
-from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.examples import Masked, Setting
 from pretrieve.pretraining.mlm import MaskedLanguageModel
-from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
 

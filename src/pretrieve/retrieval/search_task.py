@@ -18,9 +18,8 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.retrieval.approximation import measure, search_index
 from pretrieve.retrieval.contrastive_entropy import contrastive_entropy
-from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.embeddings import EmbeddingReader, LexicalReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
-from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.rerank import rerank
 from pretrieve.retrieval.search import DenseScorer, as_run
 from pretrieve.retrieval.trec_run import Run

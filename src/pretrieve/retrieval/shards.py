@@ -11,10 +11,9 @@ model, texts and settings). A restart with the same plan keeps the shards that a
 file, as Snakemake does before it runs a job again; any other plan removes them. A shard
 is moved to its name only when it is whole, so a shard that exists is complete.
 
-Most stores have one file a shard (:mod:`pretrieve.retrieval.embeddings`); those of sparse vectors have two parts
-(:mod:`pretrieve.retrieval.lexical`). Shards can be written in any order and by several processes: one of them *owns* the store,
-which means that it alone removes what is left of another plan, before the others look, and writes the meta file, after
-they are done.
+Most stores have one file a shard; those of sparse vectors have two parts (:mod:`pretrieve.retrieval.embeddings` has both kinds).
+Shards can be written in any order and by several processes: one of them *owns* the store, which means that it alone removes
+what is left of another plan, before the others look, and writes the meta file, after they are done.
 """
 
 from __future__ import annotations
