@@ -92,7 +92,7 @@ def rows_to_run(rows: np.ndarray, queries: np.ndarray, reader: EmbeddingReader) 
     ids, scores = [], []
     for vector, found in zip(queries, rows, strict=True):
         found = found[found >= 0]
-        exact = reader.take(found).astype(np.float64) @ vector.astype(np.float64)
+        exact = reader[found].astype(np.float64) @ vector.astype(np.float64)
         order = np.argsort(-exact, kind="stable")
         ids.append([str(row) for row in found[order]])
         scores.append(exact[order].astype(np.float32))

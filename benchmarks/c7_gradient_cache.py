@@ -41,9 +41,9 @@ from plain_hf import as_bert_model, made_up_vocabulary
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.contrastive import Contrastive
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.pairs.pair import Pairs, pack_pairs
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import SPECIAL_TOKENS, from_vocab_file
@@ -96,9 +96,10 @@ class Ours:
 
     def __init__(self, encoder: Encoder, store: TokenStore, batch: int, budget: int, bf16: bool = False) -> None:
         self.device = Device(steps.CPU, bf16)
-        lengths = {"query_length": QUERY_LENGTH, "passage_length": PASSAGE_LENGTH}
+        lengths = {"tasks": ["ict"], "query_length": QUERY_LENGTH, "passage_length": PASSAGE_LENGTH}
         options = lengths | resolve("pairs", "paper", {"temperature": TEMPERATURE}, "benchmark")
-        self.objective = Contrastive(Setting(options, batch, encoder, store, 1, steps.CPU, budget), Once(store))
+        self.objective = Contrastive(Setting(options, batch, encoder, store, 1, steps.CPU, budget))
+        self.objective.sampler = Once(store)
 
     def step(self, step: int) -> float:
         self.objective.module.zero_grad(set_to_none=True)

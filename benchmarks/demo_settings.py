@@ -34,9 +34,9 @@ from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.validation import BestSnapshot
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.encoder import Encoder
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.pretrain import make_encoder, trained_heads
-from pretrieve.pretraining.setting import Setting
 from pretrieve.retrieval.embed import encode
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.token_store import TokenStore

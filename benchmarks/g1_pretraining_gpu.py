@@ -1,10 +1,9 @@
 """G1: a training step of MLM, RetroMAE and Condenser with BERT-base on a GPU, against transformers in bf16, eager and compiled.
 
-12 layers, 768-d, V = 30,522; 256 or 64 texts with the lengths of web passages, at most 128 or 512 tokens (57 % full when padded),
-random tokens. Ours is bf16 on packed batches, with ``--compile`` also with compiled layers. The peer is ``plain_hf.py``:
-padded, logits at all positions, torch's fused attention, bf16 autocast, fused AdamW; ``compiled`` is the same through
-``torch.compile``, whose first steps are not timed. First, equality: same weights, same masks, dropout off, fp32: losses agree
-to 1e-3.
+12 layers, 768-d, V = 30,522; 256 or 64 texts with the lengths of web passages, at most 128 or 512 tokens (57 % full when
+padded), random tokens. Ours is bf16 on packed batches. The peer is ``plain_hf.py``: padded, logits at all positions, torch's
+fused attention, bf16 autocast, fused AdamW; with ``--compile`` also ``compiled``, the same through ``torch.compile``, whose
+first steps are not timed. First, equality: same weights, same masks, dropout off, fp32: losses agree to 1e-3.
 
 MFU, the share of the machine's rate of matrix products that is used, counts real tokens only. Operations of a token, forward and
 backward::
@@ -35,7 +34,6 @@ import plain_hf
 import steps
 import torch
 
-from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.training.device import choose_device
 from pretrieve.training.objective import Objective
@@ -118,10 +116,7 @@ def run(
         lengths = np.maximum(steps.web_lengths(batch * rounds, rng) * length // steps.LENGTH, 8) - 2
         store = steps.random_store(Path(directory), config.vocabulary_size, lengths, rng)
 
-        def make() -> Objective:
-            return steps.make(name, config, store, changes, batch=batch, length=length, device=device)
-
-        objective = make()
+        objective = steps.make(name, config, store, changes, batch=batch, length=length, device=device)
         batches = [plain_hf.batch_of(name, objective, step) for step in range(rounds)]
         batches = [{key: value.to(device) for key, value in each.items()} for each in batches]
         model = plain_hf.make(name, objective).to(device).eval()
@@ -139,10 +134,6 @@ def run(
             other.model = torch.compile(
                 other.model, dynamic=True, backend="inductor" if device.type == "cuda" else "eager"
             )
-            second = make()
-            second.module.to(device)
-            if compile_layers(second.module):
-                variants["ours compiled"] = steps.Stepper(second, schedule, True, device)
         work = [operations(objective, config, step) for step in range(rounds)]
         tokens = [sum(part.tokens for part in objective.micro_batches(step)) for step in range(rounds)]
         calls = {n: with_cudnn(v.step) if n.startswith("HF") else v.step for n, v in variants.items()}
@@ -158,7 +149,7 @@ def run(
 def main() -> None:
     parser = common.parser(__doc__, rounds=9)
     parser.add_argument("--only", nargs="*", choices=NAMES, default=NAMES)
-    parser.add_argument("--compile", action="store_true", help="also compiled: ours by layers, the peer whole")
+    parser.add_argument("--compile", action="store_true", help="also against the compiled peer")
     parser.add_argument("--small", action="store_true", help="a check of this script on any machine")
     args = parser.parse_args()
     if not args.small and not torch.cuda.is_available():

@@ -34,9 +34,9 @@ from recipe_settings import tuned_ranks
 
 from pretrieve.models.hf_format import Checkpoint, read_encoder, save_encoder
 from pretrieve.models.published import read_start
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.pretrain import continue_heads, make_encoder, trained_heads
-from pretrieve.pretraining.setting import Setting
 from pretrieve.raw import hub
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints

@@ -18,9 +18,9 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import ARRAYS, TokenStore
 from pretrieve.text.vocabulary import SpecialIds
 from pretrieve.training.device import Device

@@ -27,7 +27,7 @@ from pretrieve.models.retriever_files import save_retriever
 from pretrieve.text.corpus_tokens import build_vocabulary, tokenise_corpus
 from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
-from pretrieve.training import heads_first
+from pretrieve.training import optimiser
 from pretrieve.training.device import Device
 from pretrieve.workflow.job_environment import cache_places
 
@@ -50,7 +50,7 @@ def cut_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
     """Interrupts the first training that comes to a step, before it; the call returns the steps that are seen from then on."""
 
     def cut(step: int) -> list[int]:
-        rate, seen = heads_first.rate_of, []
+        rate, seen = optimiser.rate_of, []
 
         def interrupted(config, now: int) -> float:
             seen.append(now)
@@ -58,7 +58,7 @@ def cut_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], list[int]]:
                 raise KeyboardInterrupt
             return rate(config, now)
 
-        monkeypatch.setattr(heads_first, "rate_of", interrupted)
+        monkeypatch.setattr(optimiser, "rate_of", interrupted)
         return seen
 
     return cut

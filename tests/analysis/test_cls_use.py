@@ -17,10 +17,10 @@ from pretrieve.analysis.plan import CLS_TERM
 from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import trained_heads
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import pack_passages
 
 CPU = torch.device("cpu")

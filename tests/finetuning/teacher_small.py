@@ -9,7 +9,8 @@ from ranking_small import CPU, OPTIONS, body, dual, lists
 
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
-from pretrieve.finetuning.train_ance import AnceObjective, FreshNegatives
+from pretrieve.finetuning.ranking import RankingObjective
+from pretrieve.finetuning.train_ance import FreshGroups
 from pretrieve.finetuning.train_distillation import (
     DistillationObjective,
     Teacher,
@@ -42,15 +43,14 @@ def ance(
     dropout: float = 0.0,
     key: str = "run",
     **options: object,
-) -> AnceObjective:
+) -> RankingObjective:
     """Pairwise loss over negatives that are found anew before steps 0, 3 and 6; ``given``: only from step 3 on."""
     chosen = ANCE | options
     rows, model = data.split("60pct", "train"), dual(data, "ade-ste", "dot", dropout)
-    fresh = FreshNegatives(
-        PresentSearch(model, data, chosen, CPU, directory / "negatives", processes), rows, chosen, 5, key
-    )
-    groups = Groups(data, rows, chosen, [lists(data, rows)], 5) if given else None
-    return AnceObjective(fresh, model, data, groups, chosen, CPU.device, budget)
+    search = PresentSearch(model, data, chosen, CPU, directory / "negatives", processes)
+    first = Groups(data, rows, chosen, [lists(data, rows)], 5) if given else None
+    fresh = FreshGroups(search, rows, chosen, 5, key, first)
+    return RankingObjective(model, data, fresh, chosen, CPU.device, budget)
 
 
 def cross_encoder(data: Dataset) -> CrossEncoder:
@@ -81,7 +81,7 @@ def distillation(
     scores = teacher or teacher_scores(data, directory, processes)
     model = dual(data, "ade-ste", dropout=dropout)
     groups, options = groups_of(data), DISTILLATION | more
-    return DistillationObjective(scores, model, data, groups, options=options, device=CPU.device, budget=budget)
+    return DistillationObjective(model, data, groups, options, CPU.device, budget, teacher=scores)
 
 
 #: Name → how one is made for test_teacher_processes.py.

@@ -68,7 +68,7 @@ def check(negatives: Negatives, expected: dict[str, list[tuple[str, float]]]) ->
 def test_a_refresh_finds_what_brute_force_finds(task, tmp_path: Path) -> None:
     """With another pool of candidates left out; texts are embedded without dropout though the model is being trained."""
     objective = ance(task, tmp_path, dropout=0.3)
-    fresh, model = objective._fresh, objective.model.train()
+    fresh, model = objective.groups, objective.model.train()
     stale = tmp_path / "negatives/embeddings"
     fresh._present._embed(None, "run-0")
     shutil.move(stale, tmp_path / "stale")
@@ -101,15 +101,15 @@ def test_hits_with_an_answer_are_no_negatives_in_open_qa(changed_task, tmp_path:
     write_answers(directory / "answers.parquet", [(name, Answers([f"word{name[1]}", "none"])) for name in names])
     data = Dataset(directory)
     objective = ance(data, tmp_path, without_answers=True)
-    found, model = objective._fresh.find(0), objective.model
+    found, model = objective.groups.find(0), objective.model
     expected, left_out = {}, 0
-    for query, kept in brute_force(data, model, objective._fresh.rows).items():
+    for query, kept in brute_force(data, model, objective.groups.rows).items():
         answered = {f"d{int(query[1]) + k}" for k in (1, 2)}
         expected[query] = [pair for pair in kept if pair[0] not in answered]
         left_out += len(kept) - len(expected[query])
     check(found, expected)
     assert left_out > 9 and found.about["with_answer"] == left_out
-    usual = ance(data, tmp_path / "usual")._fresh.find(0)
+    usual = ance(data, tmp_path / "usual").groups.find(0)
     assert "with_answer" not in usual.about
 
 
@@ -118,11 +118,11 @@ def run(data, directory: Path, stop: int | None = None, given: bool = False, sea
     ``searched``), and what each step was trained with."""
     objective, models, used = ance(data, directory, given=given, dropout=0.1), {}, {}
     plain = objective.micro_batches
-    begins = lambda step: step % objective.refresh == 0 and (step > 0 or not given)
+    begins = lambda step: step % objective.groups.refresh == 0 and (step > 0 or not given)
 
     def watched(step: int, parts: int = 1):
         if begins(step):
-            models[step] = brute_force(data, objective.model, objective._fresh.rows) if searched else None
+            models[step] = brute_force(data, objective.model, objective.groups.rows) if searched else None
         used[step] = [batch.data.group for batch in plain(step, parts)]
         return plain(step, parts)
 
@@ -139,7 +139,7 @@ def test_negatives_are_those_of_the_weights_of_each_refresh(task, tmp_path: Path
     objective, models, used = run(task, tmp_path, searched=True)
     assert sorted(models) == list(REFRESHES) and sorted(used) == list(range(CONFIG.steps))
     assert sorted(path.name for path in (tmp_path / "negatives").iterdir()) == [f"step{n}.jsonl.gz" for n in REFRESHES]
-    found = {step: read_negatives(objective._fresh.path(step)) for step in REFRESHES}
+    found = {step: read_negatives(objective.groups.path(step)) for step in REFRESHES}
     for step in REFRESHES:
         check(found[step], models[step])
         ranked = {query: [name for name, _ in kept] for query, kept in models[step].items()}
@@ -170,7 +170,7 @@ def test_given_negatives_are_used_until_the_first_refresh(task, tmp_path: Path) 
     for step in range(3):
         assert np.array_equal(used[step][0].documents, given.at(step, 8).documents)
     assert not np.array_equal(used[3][0].documents, given.at(3, 8).documents)
-    assert sorted(models) == [3, 6] and not objective._fresh.path(0).exists()
+    assert sorted(models) == [3, 6] and not objective.groups.path(0).exists()
 
 
 @pytest.mark.parametrize("given", [False, True])
@@ -189,7 +189,7 @@ def test_a_killed_run_ends_with_the_same_bits(task, tmp_path: Path, given: bool)
         assert all(torch.equal(tensor, wanted[name]) for name, tensor in resumed.module.state_dict().items())
         assert all(step >= stop - lost for step in models)  # it went on; it did not begin again
         for step in REFRESHES[given:]:
-            assert resumed._fresh.path(step).read_bytes() == straight._fresh.path(step).read_bytes()
+            assert resumed.groups.path(step).read_bytes() == straight.groups.path(step).read_bytes()
 
 
 def test_no_batch_is_made_ahead_of_a_refresh(task, tmp_path: Path, monkeypatch) -> None:
@@ -197,7 +197,7 @@ def test_no_batch_is_made_ahead_of_a_refresh(task, tmp_path: Path, monkeypatch) 
     between two steps, and the run ends with the same bits as without a thread."""
     straight, _, _ = run(task, tmp_path / "straight")
     objective, threads = ance(task, tmp_path / "ahead", dropout=0.1), {}
-    plain, find = objective.micro_batches, objective._fresh.find
+    plain, find = objective.micro_batches, objective.groups.find
 
     def watched(step: int, parts: int = 1):
         threads[step] = threading.current_thread()
@@ -208,7 +208,7 @@ def test_no_batch_is_made_ahead_of_a_refresh(task, tmp_path: Path, monkeypatch) 
         return find(step)
 
     monkeypatch.setattr(objective, "micro_batches", watched)
-    monkeypatch.setattr(objective._fresh, "find", found)
+    monkeypatch.setattr(objective.groups, "find", found)
     monkeypatch.setattr(loop, "Prefetch", lambda make, device: Prefetch(make, Device(torch.device("cuda"), False)))
     train(objective, CONFIG, RunSettings(CPU, 3))
     ahead = [step for step, thread in threads.items() if thread is not threading.main_thread()]
@@ -219,15 +219,15 @@ def test_no_batch_is_made_ahead_of_a_refresh(task, tmp_path: Path, monkeypatch) 
 
 def test_files_are_kept_and_the_folder_goes(task, tmp_path: Path) -> None:
     objective, _, _ = run(task, tmp_path / "work")
-    fresh = objective._fresh
+    fresh = objective.groups
     stray = fresh.path(12)  # of a longer run that was in this folder
     shutil.copyfile(fresh.path(6), stray)
     contents = [fresh.path(step).read_bytes() for step in REFRESHES]
-    kept = fresh.keep(tmp_path / "out/negatives", CONFIG.steps, 3)
+    kept = fresh.keep(tmp_path / "out/negatives", CONFIG.steps)
     assert [path.name for path in kept] == [f"step{step}.jsonl.gz" for step in REFRESHES]
     assert [path.read_bytes() for path in kept] == contents
     given, _, _ = run(task, tmp_path / "given", given=True)
-    kept = given._fresh.keep(tmp_path / "other", CONFIG.steps, 3)
+    kept = given.groups.keep(tmp_path / "other", CONFIG.steps)
     assert [path.name for path in kept] == ["step3.jsonl.gz", "step6.jsonl.gz"]
     assert gzip.decompress(contents[0]).startswith(b'{"negatives": 1, "depth": 5')
     Checkpoints(tmp_path / "work/checkpoints", "run").clear()

@@ -29,8 +29,7 @@ from pretrieve.finetuning import predict as predicting
 from pretrieve.finetuning.classification import ClassificationObjective
 from pretrieve.finetuning.clicks import ClicksObjective, click_loss
 from pretrieve.finetuning.predict import predict
-from pretrieve.finetuning.regression import RegressionObjective, cosine_regression
-from pretrieve.finetuning.triplet import TripletObjective, triplet_loss
+from pretrieve.finetuning.sentences import RegressionObjective, TripletObjective, cosine_regression, triplet_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder

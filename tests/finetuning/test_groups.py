@@ -89,17 +89,17 @@ def test_every_negative_once_a_round(task, two_answers, two: bool, group: int, l
             key=lambda row: (row[0], data.relevant[row[0]].tolist().index(row[1])),
         ):
             assert positive in data.relevant[query] and not set(negatives) & set(data.relevant[query].tolist())
-            assert len(set(negatives)) == min(group - 1, len(groups.pool(query)))
+            assert len(set(negatives)) == min(group - 1, len(groups.pools[0][query]))
             tapes[query] += negatives
     orders = set()
     for query, tape in tapes.items():
-        size = len(groups.pool(query))
+        size = len(groups.pools[0][query])
         assert size == min(length, 8 - two)
         assert len(tape) == epochs * (group - 1) * (1 + two) and len(tape) >= 2 * size
         first = tape[:size]
-        assert sorted(first) == sorted(groups.pool(query).tolist())
+        assert sorted(first) == sorted(groups.pools[0][query].tolist())
         assert tape == (first * (len(tape) // size + 1))[: len(tape)]
-        orders.add(tuple(groups.pool(query).tolist().index(negative) for negative in first))
+        orders.add(tuple(groups.pools[0][query].tolist().index(negative) for negative in first))
     assert len(orders) > 3  # each query has an order of its own
 
 
@@ -108,7 +108,7 @@ def test_sources_are_united_each_cut_to_its_first(task: Dataset) -> None:
     ids = [task.query_ids[row] for row in rows]
     bm25 = of({ids[0]: ["d1", "d2", "d3", "d4"], ids[1]: ["d1"]})
     mined = of({ids[1]: ["x"], ids[0]: ["d3", "d1", "d5", "d6"], "q7-4": ["d1"]}, "mined")
-    names = lambda groups, query: [task.document_ids[row] for row in groups.pool(query)]
+    names = lambda groups, query: [task.document_ids[row] for row in groups.pools[0][query]]
     groups = make(task, 2, [bm25, mined], rows=rows, pool=3)
     assert names(groups, rows[0]) == ["d1", "d2", "d3", "d5"] and names(groups, rows[1]) == ["d1", "x"]
     groups = make(task, 2, [mined], rows=rows, pool=1)
@@ -125,7 +125,7 @@ def test_a_relevant_document_is_never_a_negative(two_answers: Dataset) -> None:
     groups = make(two_answers, 3, [everything], pool=4)
     for row in rows:
         kept = [document for document in range(9) if document not in two_answers.relevant[row]]
-        assert groups.pool(row).tolist() == kept[:4]
+        assert groups.pools[0][row].tolist() == kept[:4]
 
 
 def test_lists_are_drawn_as_tevatron_draws_them(task: Dataset) -> None:
@@ -136,7 +136,7 @@ def test_lists_are_drawn_as_tevatron_draws_them(task: Dataset) -> None:
     everything = of({task.query_ids[row]: ["d0", *own] for row in rows})  # d0 is relevant to the first five queries
     row = rows[0]
     assert task.document_ids[task.positive[row]] == "d0"
-    names = lambda groups: [task.document_ids[document] for document in groups.pool(row)]
+    names = lambda groups: [task.document_ids[document] for document in groups.pools[0][row]]
     for depth, within in ((4, own[:4]), ("all", own)):
         drawn = [names(make(task, 2, [everything], seed, rows, pool=2, pool_from=depth)) for seed in range(400)]
         assert all(len(pair) == 2 and pair == sorted(pair, key=own.index) for pair in drawn)  # best first
@@ -197,7 +197,7 @@ def test_the_first_relevant_document_alone_is_trained_on(two_answers: Dataset) -
         for query, positive, *negatives in triples(groups.at(epoch, 24)):
             assert positive == first[query] and not set(negatives) & set(two_answers.relevant[query].tolist())
             tapes[query] += negatives
-    assert all(sorted(tape) == sorted(groups.pool(query).tolist() * 2) for query, tape in tapes.items())
+    assert all(sorted(tape) == sorted(groups.pools[0][query].tolist() * 2) for query, tape in tapes.items())
     again = make(two_answers, 3, [everything], examples="first")
     assert triples(again.at(5, 7)) == triples(groups.at(5, 7)), "a function of the step"
     # An example for each list, as where relevant documents take turns.
@@ -237,12 +237,12 @@ def test_a_query_without_negatives_gets_random_ones(task: Dataset) -> None:
     ):
         groups = make(task, 2, [of(bad)], pool=5)
         assert groups.counts == {"random_negatives": 1} and len(groups) == 24
-        drawn = groups.pool(row).tolist()
+        drawn = groups.pools[0][row].tolist()
         assert len(set(drawn)) == 5 and not set(drawn) & set(task.relevant[row].tolist())
-        assert drawn == make(task, 2, [of(bad)], pool=5).pool(row).tolist()
-        assert drawn != make(task, 2, [of(bad)], seed=8, pool=5).pool(row).tolist()
+        assert drawn == make(task, 2, [of(bad)], pool=5).pools[0][row].tolist()
+        assert drawn != make(task, 2, [of(bad)], seed=8, pool=5).pools[0][row].tolist()
     groups = make(task, 2, [], pool=100)
-    assert groups.counts == {"random_negatives": 24} and len(groups.pool(row)) == 8, "all but the relevant one"
+    assert groups.counts == {"random_negatives": 24} and len(groups.pools[0][row]) == 8, "all but the relevant one"
     assert make(task, 2).counts == {}
 
 

@@ -6,6 +6,7 @@ part; the search for negatives, or a run on the way, is by the first window.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,8 @@ from ranking_small import CPU, KINDS, OPTIONS, dual, gradients, largest_differen
 from pretrieve.finetuning.groups import Groups
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
-from pretrieve.finetuning.train_ance import FreshNegatives, MaxPAnce
-from pretrieve.finetuning.train_curve import StepCurve
+from pretrieve.finetuning.train_ance import FreshGroups
+from pretrieve.finetuning.train_curve import keep_run, look_on
 from pretrieve.finetuning.train_maxp import MaxPRanking
 from pretrieve.models.batch import Batch
 from pretrieve.retrieval.trec_run import read_trec
@@ -109,8 +110,9 @@ def test_negatives_are_searched_by_the_best_window(task: Dataset, tmp_path: Path
     options = OPTIONS | KINDS["pairwise"] | {"windows": 3, "passage_length": SHORT, "pool": 4, "refresh": 5}
     options |= {"sample": 4}
     model = dual(task, similarity="dot").eval()
-    fresh = FreshNegatives(PresentSearch(model, task, options, CPU, tmp_path / "negatives"), rows, options, 7, "key")
-    made = MaxPAnce(fresh, model, task, None, options, CPU.device)
+    search = PresentSearch(model, task, options, CPU, tmp_path / "negatives")
+    fresh = FreshGroups(search, rows, options, 7, "key", None)
+    made = MaxPRanking(model, task, fresh, options, CPU.device)
     made.micro_batches(0)
     found = fresh.read(0)
     best, first = products_of(task, model, rows)
@@ -132,14 +134,11 @@ def test_a_run_on_the_way_is_by_the_best_window(task: Dataset, tmp_path: Path) -
     rows = task.split("60pct", "test")
     options = OPTIONS | {"windows": 3, "passage_length": SHORT, "curve": 2}
     model = dual(task, similarity="dot")
-    curve, watcher = (
-        StepCurve(PresentSearch(model, task, options, CPU, tmp_path / "steps"), rows, options, 4),
-        Watcher(),
-    )
-    curve.beside(watcher)
+    search, watcher = PresentSearch(model, task, options, CPU, tmp_path / "steps"), Watcher()
+    look_on(watcher, partial(keep_run, search, rows), 2, 4)
     for step in range(4):
         watcher.after_step(step)
-    curve.keep(tmp_path / "kept")
+    search.keep(sorted(search.directory.glob("*.trec.gz")), tmp_path / "kept")
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["2.trec.gz", "4.trec.gz"]
     run = read_trec(tmp_path / "kept/4.trec.gz")
     best, first = products_of(task, model.eval(), rows)

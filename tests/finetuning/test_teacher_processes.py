@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
 from pretrieve.finetuning.model_search import PresentSearch
-from pretrieve.finetuning.train_curve import StepCurve
+from pretrieve.finetuning.train_curve import keep_run
 from pretrieve.finetuning.train_distillation import read_teacher_scores
 from pretrieve.retrieval.negatives import read_negatives
 from pretrieve.training.loop import RunSettings, train
@@ -51,8 +51,7 @@ def test_two_processes_train_what_one_does(task, pair: Path, tmp_path: Path, nam
 
 
 def test_two_processes_look_as_one_does(task, pair: Path, tmp_path: Path) -> None:
-    StepCurve(
-        PresentSearch(dual(task, "ade"), task, CURVE, CPU, tmp_path / "steps"), task.split("60pct", "test"), CURVE, 4
-    ).look(0)
+    search = PresentSearch(dual(task, "ade"), task, CURVE, CPU, tmp_path / "steps")
+    keep_run(search, task.split("60pct", "test"), 0)
     assert (pair / "steps/0.trec.gz").read_bytes() == (tmp_path / "steps/0.trec.gz").read_bytes()
     assert [path.name for path in (pair / "steps").iterdir()] == ["0.trec.gz"]

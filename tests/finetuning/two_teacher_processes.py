@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from teacher_small import CONFIG, CURVE, OBJECTIVES
 
 from pretrieve.finetuning.model_search import PresentSearch
-from pretrieve.finetuning.train_curve import StepCurve
+from pretrieve.finetuning.train_curve import keep_run
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.processes import Processes
@@ -30,7 +30,7 @@ def main() -> None:
         state = {n: t.detach().contiguous() for n, t in objective.module.state_dict().items()}
         save_file(state, out / f"{name}.{processes.rank}.safetensors")
     test = data.split("60pct", "test")
-    StepCurve(PresentSearch(dual(data, "ade"), data, CURVE, CPU, out / "steps", processes), test, CURVE, 4).look(0)
+    keep_run(PresentSearch(dual(data, "ade"), data, CURVE, CPU, out / "steps", processes), test, 0)
     processes.leave()
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from store_sentences import sentence_of
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.commands.pair_statistics import pair_statistics
@@ -94,9 +95,9 @@ def test_ict_packed(store: TokenStore) -> None:
     for i in range(len(pairs)):
         article = articles[pairs.passage[i]]
         title = store.title_tokens[store.title_starts[article] : store.title_starts[article + 1]].tolist()
-        query = store.sentence(pairs.query[i]).tolist()
+        query = sentence_of(store, pairs.query[i]).tolist()
         rest = [s for s in SENTENCES[pairs.passage[i]] if s != pairs.dropped[i]]
-        body = [token for s in rest for token in store.sentence(s).tolist()]
+        body = [token for s in rest for token in sentence_of(store, s).tolist()]
         assert sequence(queries, i) == [2, *query, 3]
         assert sequence(documents, i) == [2, *title, 3, *body, 3]
         text, needle = str(sequence(documents, i))[1:-1], str(query)[1:-1]

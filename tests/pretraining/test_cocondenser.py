@@ -28,11 +28,11 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.cocondenser import CoCondenser, MaskedSpans, span_contrast
 from pretrieve.pretraining.condenser import Condenser
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import trained_heads
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device

@@ -26,10 +26,10 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.base.options import PRESETS
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining.condenser import Condenser, CondenserHead
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import trained_heads
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 

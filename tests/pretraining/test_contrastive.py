@@ -17,8 +17,8 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining.contrastive import Contrastive, in_batch_loss
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
 

@@ -47,9 +47,9 @@ from pretrieve.operations.estimate.training import (
     score_pairs,
 )
 from pretrieve.pretraining.encoder_options import Budget, EncoderOptions
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.text.vocabulary import from_vocab_file

@@ -11,9 +11,9 @@ from made_store import make_store
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 from pretrieve.training.processes import Processes

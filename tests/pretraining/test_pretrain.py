@@ -28,13 +28,12 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder
 from pretrieve.models.transformer import seeded
 from pretrieve.pretraining import pretrain as run_module
-from pretrieve.pretraining.examples import MaskedPassages, TextForm
+from pretrieve.pretraining.examples import MaskedPassages, Setting, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import OPTIONS, resolve
 from pretrieve.pretraining.pretrain import first_losses
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import choose_device

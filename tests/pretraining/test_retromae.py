@@ -28,11 +28,11 @@ from pretrieve.base.options import PRESETS
 from pretrieve.models.batch import WASTE
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import read_encoder
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import first_losses, trained_heads
 from pretrieve.pretraining.retromae import RetroMae
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 from pretrieve.training.loop import RunSettings

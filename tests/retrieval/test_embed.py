@@ -29,8 +29,7 @@ from pretrieve.models.retriever_files import save_retriever
 from pretrieve.retrieval import embed
 from pretrieve.retrieval.embed import Job, encode, run_jobs
 from pretrieve.retrieval.embed_task import TaskTexts, embed_queries, embed_task
-from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-from pretrieve.retrieval.lexical import LexicalReader
+from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter, LexicalReader
 from pretrieve.retrieval.shards import Shards
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.packing import Part, pack, pack_passages, pack_sentences

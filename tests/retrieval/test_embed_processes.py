@@ -19,8 +19,7 @@ from store_task import CHUNK, CPU, PASSAGE_LENGTH, QUERY_LENGTH, StoreTask, join
 
 from pretrieve.retrieval import embed
 from pretrieve.retrieval.embed_task import TaskTexts, embed_task
-from pretrieve.retrieval.embeddings import EmbeddingReader
-from pretrieve.retrieval.lexical import LexicalReader
+from pretrieve.retrieval.embeddings import EmbeddingReader, LexicalReader
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}

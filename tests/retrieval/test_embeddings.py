@@ -44,9 +44,9 @@ def test_read_back(tmp_path):
     assert all(isinstance(shard, np.memmap) for _, shard in reader.shards())
     np.testing.assert_array_equal(reader.read(), MATRIX)
     rows = np.array([22, 0, 8, 7, 8, 15, 16])
-    np.testing.assert_array_equal(reader.take(rows), MATRIX[rows])
+    np.testing.assert_array_equal(reader[rows], MATRIX[rows])
     with pytest.raises(DataError, match=r"expected 0\.\.22"):
-        reader.take(np.array([23]))
+        reader[np.array([23])]
 
 
 def test_a_killed_run_resumes_to_identical_bytes(tmp_path):

@@ -66,13 +66,14 @@ def test_hand_worked(tmp_path):
 
 @pytest.mark.parametrize("kind", ["random", "integers"])
 @pytest.mark.parametrize("depth", [1, 15, 1000])
-def test_exact_equals_the_product_of_the_zeroed_vectors(tmp_path, small_blocks, kind, depth):
+def test_exact_equals_the_product_of_the_zeroed_vectors(tmp_path, small_blocks, monkeypatch, kind, depth):
     reader, words, queries, mu, ids, truth = case(tmp_path, kind)
     want = ranking(truth, ids, depth)
     assert len(want[0]) == min(depth, 400)
     for batch, threads in ((1000, 1), (11, 2)):
+        monkeypatch.setattr(search, "BATCH", batch)
         scorer = JointScorer(reader, words, queries, mu, threads)
-        found = search.ranked_run(scorer, ids, depth, batch)
+        found = search.ranked_run(scorer, ids, depth)
         assert hits(found) == want
     dense = search.search(reader, queries, ids, depth)
     assert depth == 1000 or dense.doc_ids != found.doc_ids  # the words matter here

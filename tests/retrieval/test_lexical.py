@@ -14,8 +14,7 @@ import pytest
 from search_data import written_out
 
 from pretrieve.base.errors import DataError
-from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
-from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
+from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter, LexicalReader, LexicalWriter
 from pretrieve.retrieval.shards import Shards, remove_store
 
 ROWS, TOP, WORDS = 11, 3, 20
@@ -137,4 +136,4 @@ def test_no_columns(tmp_path: Path) -> None:
         store.write(shard, np.empty((stop - start, 0)))
     store.finish()
     reader = EmbeddingReader(tmp_path, "corpus")
-    assert reader.read().shape == (3, 0) and reader.take(np.array([2, 0])).shape == (2, 0)
+    assert reader.read().shape == (3, 0) and reader[np.array([2, 0])].shape == (2, 0)

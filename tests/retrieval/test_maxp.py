@@ -31,8 +31,8 @@ def expected(corpus, queries, documents, ids, depth):
     return ranking(best, ids, depth)
 
 
-def run_of(scorer, documents, ids, depth, batch=1024):
-    return search.as_run(rank_documents(scorer, documents, ids, depth, batch), ids, None)
+def run_of(scorer, documents, ids, depth):
+    return search.as_run(rank_documents(scorer, documents, ids, depth), ids, None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -49,7 +49,9 @@ def test_equals_the_best_window_of_every_document(tmp_path, monkeypatch, kind, o
         (write_store(tmp_path / "a", corpus, 37), 7),
         (build_index(write_store(tmp_path / "b", corpus)), 1000),
     ):
-        assert hits(run_of(search.DenseScorer(source, queries), documents, ids, depth, batch)) == want
+        monkeypatch.setattr(search, "BATCH", batch)
+        monkeypatch.setattr(maxp, "BATCH", batch)
+        assert hits(run_of(search.DenseScorer(source, queries), documents, ids, depth)) == want
 
 
 def test_all_three_steps_are_taken(tmp_path, monkeypatch):

@@ -101,7 +101,7 @@ def test_the_program_and_the_training_that_reads_it(task: Path, tmp_path: Path, 
     groups = Groups(data, rows, {**recipe, "group": 3, "pool": 2}, [negatives], seed=1)
     for row in rows.tolist():
         own = int(data.query_ids[row].removeprefix("q"))
-        assert groups.pool(row).tolist() == [data.document_row[f"d{(own + place) % 40}"] for place in (1, 2)]
+        assert groups.pools[0][row].tolist() == [data.document_row[f"d{(own + place) % 40}"] for place in (1, 2)]
 
 
 def test_messages(task: Path, tmp_path: Path) -> None:

@@ -33,8 +33,10 @@ def test_equals_the_float64_ranking_for_any_batch_and_shards(tmp_path, monkeypat
     monkeypatch.setattr(module, "BLOCK", 97)
     for shard_rows, batch in ((1000, 1000), (64, 7)):
         reader = write_store(tmp_path / str(shard_rows), corpus, shard_rows)
-        assert hits(search(reader, queries, ids, depth, batch)) == expected
-    assert hits(search(build_index(reader), queries, ids, depth, 16)) == expected
+        monkeypatch.setattr(module, "BATCH", batch)
+        assert hits(search(reader, queries, ids, depth)) == expected
+    monkeypatch.setattr(module, "BATCH", 16)
+    assert hits(search(build_index(reader), queries, ids, depth)) == expected
 
 
 def test_depth_beyond_the_corpus_returns_all_of_it(tmp_path):

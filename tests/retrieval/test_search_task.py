@@ -16,9 +16,8 @@ import pytest
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search_task as search_module
 from pretrieve.retrieval.approximation import recall_at
-from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
+from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter, LexicalReader, LexicalWriter
 from pretrieve.retrieval.joint_search import JointScorer
-from pretrieve.retrieval.lexical import LexicalReader, LexicalWriter
 from pretrieve.retrieval.search import DenseScorer, as_run, ranked_run, search
 from pretrieve.retrieval.search_task import TaskIds, search_task
 from pretrieve.retrieval.trec_run import Run

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from store_sentences import sentence_of
 from task_reader import Task, search_by_bm25
 from tokenizers import Tokenizer
 
@@ -105,11 +106,13 @@ def test_tokens_and_table_have_the_same_texts_in_the_same_order(tmp_path: Path, 
         assert {row["sentence_index"] for row in rows} == {-1}
         for row in rows:
             ids = tokenizer.encode(row["passage"], add_special_tokens=False).ids
-            assert task.passages.sentence(row["passage_index"]).tolist() == ids
+            assert sentence_of(task.passages, row["passage_index"]).tolist() == ids
         data = Dataset(tmp_path / title)
         assert data.titled is (title == "separate")
         for query, text in zip(range(3), task.queries["text"].to_pylist(), strict=False):
-            assert task.query_tokens.sentence(query).tolist() == tokenizer.encode(text, add_special_tokens=False).ids
+            assert (
+                sentence_of(task.query_tokens, query).tolist() == tokenizer.encode(text, add_special_tokens=False).ids
+            )
 
 
 def test_bm25_reads_titles_where_an_encoder_does(tmp_path: Path, tokenizer: Tokenizer) -> None:

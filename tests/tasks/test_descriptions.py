@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from store_sentences import sentence_of
 from task_reader import Task
 from tokenizers import Tokenizer
 
@@ -102,7 +103,7 @@ def test_max_extra_draws_so_many_of_the_rest(corpus: Path, tokenizer: Tokenizer,
     assert set(found) <= everything
     for row in some.corpus.to_pylist():  # a drawn sentence still points at its own tokens
         tokens = tokenizer.encode(row["sentence"], add_special_tokens=False).ids
-        assert some.passages.sentence(row["sentence_index"]).tolist() == tokens
+        assert sentence_of(some.passages, row["sentence_index"]).tolist() == tokens
 
 
 def test_a_limit_of_what_is_not_added(corpus: Path, tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from store_sentences import sentence_of
 from task_reader import Task
 from tokenizers import Tokenizer
 
@@ -158,7 +159,7 @@ def test_pools_and_dev(task: Task) -> None:
 def test_token_stores_hold_the_texts(task: Task, tokenizer: Tokenizer) -> None:
     for row in task.corpus.to_pylist():
         assert (
-            task.passages.sentence(row["sentence_index"]).tolist()
+            sentence_of(task.passages, row["sentence_index"]).tolist()
             == tokenizer.encode(row["sentence"], add_special_tokens=False).ids
         )
         first, last = task.passages.passage_starts[row["passage_index"] : row["passage_index"] + 2]
@@ -167,7 +168,8 @@ def test_token_stores_hold_the_texts(task: Task, tokenizer: Tokenizer) -> None:
     assert task.query_tokens.n_passages == len(queries)
     for number, row in enumerate(queries):
         assert (
-            task.query_tokens.sentence(number).tolist() == tokenizer.encode(row["text"], add_special_tokens=False).ids
+            sentence_of(task.query_tokens, number).tolist()
+            == tokenizer.encode(row["text"], add_special_tokens=False).ids
         )
     assert np.array_equal(task.passages.passage_article(), np.arange(3))
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from store_sentences import sentence_of
 
 from pretrieve.text.packing import (
     Packed,
@@ -117,13 +118,13 @@ def test_ragged_arange() -> None:
 
 def passage(store: TokenStore, index: int, without: int = -1) -> list[int]:
     sentences = range(store.passage_starts[index], store.passage_starts[index + 1])
-    return [token for s in sentences if s != without for token in store.sentence(s).tolist()]
+    return [token for s in sentences if s != without for token in sentence_of(store, s).tolist()]
 
 
 def test_sentences(store: TokenStore) -> None:
     ids = np.array([3, 0, 18, 3])
     for limit in (100, 6, 3):
-        expected = [[2, *store.sentence(i).tolist()[: limit - 2], 3] for i in ids]
+        expected = [[2, *sentence_of(store, i).tolist()[: limit - 2], 3] for i in ids]
         assert examples(pack_sentences(store, ids, limit)) == expected
 
 
@@ -160,7 +161,7 @@ def test_candidates(store: TokenStore, limit: int) -> None:
     sentences = np.array([store.passage_starts[0] + 1, store.passage_starts[5], -1, store.passage_starts[4]])
     expected, marks = [], []
     for s, p in zip(sentences, passages, strict=True):
-        head = [2, *store.sentence(s).tolist()[: limit // 2], 3] if s >= 0 else [2]
+        head = [2, *sentence_of(store, s).tolist()[: limit // 2], 3] if s >= 0 else [2]
         tail = passage(store, p)[: limit - 1 - len(head)]
         expected.append([*head, *tail, 3])
         marks.append([0] * len(head) + [int(s >= 0)] * (len(tail) + 1))

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from store_sentences import sentence_of
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
@@ -27,7 +28,7 @@ def test_equals_direct_tokenisation(store: TokenStore, tiny_corpus: Path, vocabu
         assert store.passage_starts[number] == sentence
         for start, end in zip(passage["sentence_starts"], passage["sentence_ends"], strict=True):
             expected = vocabulary.encode(passage["text"][start:end], add_special_tokens=False).ids
-            assert store.sentence(sentence).tolist() == expected and expected
+            assert sentence_of(store, sentence).tolist() == expected and expected
             sentence += 1
     assert (store.n_sentences, store.n_passages) == (sentence, len(passages)) == (19, 9)
     titles = pq.read_table(tiny_corpus / "articles.parquet")["title"].to_pylist()
@@ -37,7 +38,7 @@ def test_equals_direct_tokenisation(store: TokenStore, tiny_corpus: Path, vocabu
 
 
 def test_text_comes_back(store: TokenStore, vocabulary: Tokenizer) -> None:
-    assert vocabulary.decode(store.sentence(0).tolist()) == "an anchor holds a boat to the bed of the sea."
+    assert vocabulary.decode(sentence_of(store, 0).tolist()) == "an anchor holds a boat to the bed of the sea."
 
 
 def test_structure_by_hand(store: TokenStore) -> None:
@@ -140,8 +141,8 @@ def test_word_starts(store: TokenStore, vocabulary: Tokenizer) -> None:
     assert store.word_starts.tolist() == [int(not entries[i].startswith("##")) for i in range(store.vocabulary_size)]
     assert 0 < store.word_starts.sum() < store.vocabulary_size
     # With it, and nothing else, the words of a text are found again.
-    words = np.split(store.sentence(0), np.flatnonzero(store.word_starts[store.sentence(0)])[1:])
-    text = vocabulary.decode(store.sentence(0).tolist())
+    words = np.split(sentence_of(store, 0), np.flatnonzero(store.word_starts[sentence_of(store, 0)])[1:])
+    text = vocabulary.decode(sentence_of(store, 0).tolist())
     assert [vocabulary.decode(word.tolist()) for word in words] == text.replace(".", " .").split()
     assert max(map(len, words)) > 1
 

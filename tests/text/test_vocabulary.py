@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_body import byte_level
+from store_sentences import sentence_of
 from tokenizers import BertWordPieceTokenizer, Tokenizer, models, pre_tokenizers, processors
 
 from pretrieve.base.errors import DataError
@@ -222,7 +223,7 @@ def test_the_second_text_is_the_second_segment(t5_store: TokenStore, tmp_path: P
     sep, begin = store.special.sep, int(kind == "bert")
     titled = pack_passages(store, np.array([0, 1]), 50, titled=np.array([True, False]), articles=np.array([0, 1]))
     pair = PassageWindows(store, np.array([1, -1]), np.array([0, 1]), 50, 1).pack(np.arange(2))
-    for packed, first in ((titled, [1, 0]), (pair, [len(store.sentence(1)), 0])):
+    for packed, first in ((titled, [1, 0]), (pair, [len(sentence_of(store, 1)), 0])):
         both = zip(examples(packed, packed.tokens), examples(packed, packed.segments), first, strict=True)
         for tokens, segments, length in both:
             before = begin + length + 1 if length else None

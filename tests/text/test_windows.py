@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from store_sentences import sentence_of
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError
@@ -76,7 +77,7 @@ def test_against_slices(long_store: TokenStore, front: str, limit: int) -> None:
         head = [store.special.cls]
         before = []
         if front == "sentence" and sentences[passage] >= 0:
-            before = store.sentence(sentences[passage]).tolist()
+            before = sentence_of(store, sentences[passage]).tolist()
         if front == "title":
             before = store.title_tokens[store.title_starts[passage] : store.title_starts[passage + 1]].tolist()
         if before:

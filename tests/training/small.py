@@ -12,11 +12,10 @@ from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining import cocondenser
 from pretrieve.pretraining.condenser import Condenser
 from pretrieve.pretraining.contrastive import Contrastive
-from pretrieve.pretraining.examples import MaskedPassages, TextForm
+from pretrieve.pretraining.examples import MaskedPassages, Setting, TextForm
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import Device
 from pretrieve.training.objective import MicroBatch

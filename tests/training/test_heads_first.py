@@ -15,9 +15,8 @@ from small import BUDGETS, CPU, make
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.heads_first import rate_of
 from pretrieve.training.loop import RunSettings, Watcher, train
-from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at
+from pretrieve.training.optimiser import OptimiserConfig, learning_rate_at, rate_of
 
 CONFIG = OptimiserConfig(7, 1e-2, heads_steps=3, heads_rate=3e-2)
 

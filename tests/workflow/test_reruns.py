@@ -122,7 +122,7 @@ def test_touching_everything_reruns_nothing(warm):
         ("src/pretrieve/finetuning/ranking.py", {**twice(CHAIN), "table": 1}),
         # One program fine-tunes by all recipes, but each retriever depends on its own recipe's files alone.
         ("src/pretrieve/finetuning/train_ance.py", {}),
-        ("src/pretrieve/finetuning/triplet.py", {}),
+        ("src/pretrieve/finetuning/sentences.py", {}),
         ("src/pretrieve/retrieval/search.py", {**twice(CHAIN), "table": 1}),
         ("src/pretrieve/commands/pair_statistics.py", {"pair_statistics": 1, "table": 1}),
         (

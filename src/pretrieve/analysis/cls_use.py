@@ -21,9 +21,9 @@ from pretrieve.base.errors import DataError
 from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.hf_format import Checkpoint, encoder_of, load_tensors, read_encoder
 from pretrieve.models.transformer import Transformer
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.pretrain import trained_heads
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 
 BATCH = 32

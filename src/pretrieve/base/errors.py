@@ -29,6 +29,13 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
     return f"; did you mean '{match[0]}'?" if match else ""
 
 
+def check_choice(what: str, value: object, allowed: Collection[str]) -> None:
+    """Raise :class:`ConfigError` for a value that is none of the allowed ones; ``what``: what it is, for the
+    message."""
+    if value not in allowed:
+        raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+
+
 def not_allowed(key: str, value: object, allowed: Iterable[str]) -> ConfigError:
     """The error of a name that is none of the allowed ones, or missing (None), with the nearest of them."""
     allowed = sorted(allowed)

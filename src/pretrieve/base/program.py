@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ctypes
 import importlib
 import os
 import select
@@ -29,6 +30,20 @@ STARTED_IN = "started in "
 NOBODY_READS = 128 + 13
 #: The same of SIGINT.
 INTERRUPTED = 128 + 2
+
+
+#: Linux, ``prctl(2)``: the signal that this process gets when its parent ends.
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """From here on a parent that is killed takes this process along; nothing happens on other systems than Linux.
+
+    A killed ``torchrun`` leaves its processes behind otherwise: they would hold their GPUs, and write the checkpoints
+    of a run that has been started again.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _process_age() -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pretrieve.base.arguments import add_base, add_licences, json_object, required
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export
 from pretrieve.retrieval.model_card import CardFacts, base_of

@@ -22,9 +22,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--start", type=Path, help="directory of the encoder or checkpoint to start from")
     add_training(parser)
     parser.add_argument("--token-budget", type=int, help="tokens of a micro-batch: bounds memory, changes no result")
-    parser.add_argument(
-        "--compile", action="store_true", help="torch.compile for the layers (a GPU's gain; slow to start)"
-    )
     required(parser, Path, out="")
     parser.add_argument("--snapshots", nargs="*", type=Path, default=[], help="directories for intermediate weights")
     parser.add_argument("--at", nargs="*", type=float, default=[], help="share of the steps before each snapshot")
@@ -47,7 +44,6 @@ def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) 
                 processes,
                 stop,
                 token_budget=arguments.token_budget,
-                compiled=arguments.compile,
             ),
             arguments.checkpoints,
             arguments.start,

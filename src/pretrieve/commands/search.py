@@ -13,7 +13,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, required
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number
 from pretrieve.corpora.beir_documents import Ids, id_of, text_of
 from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index

@@ -35,12 +35,12 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.given import given_texts
 from pretrieve.corpora.tables import read_rows
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.conventions import capped_recall
 from pretrieve.evaluation.ranx_metrics import ALONE, metric_of_ranx
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.text.given_texts import given_texts
 
 #: Metrics of judgements that ranx computes; all but r-precision take a cut ``@k``, and all a lowest relevant grade
 #: ``-lN`` (default 1). ranx has bpref too, but its value is NaN for queries that have no judged document of grade 0;

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.progress import Progress
-from pretrieve.finetuning.groups import Groups
+from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.losses import softmax_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.cross_encoder import CrossEncoder
@@ -32,7 +32,7 @@ from pretrieve.tasks.dataset import Dataset
 from pretrieve.text import packing
 from pretrieve.text.packing import Packed
 from pretrieve.training.device import Device
-from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, tokens_of_each
 
 
 def longest_pair(model: CrossEncoder) -> int | None:
@@ -96,17 +96,13 @@ class CrossEncoderObjective:
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """The groups of a step; a query's documents are never parted."""
         group = self._groups.at(step, self._batch)
-        tokens = tokens_of_each(self._pack(group.queries, group.documents)).reshape(group.documents.shape).sum(axis=1)
-        pieces = cut_evenly(tokens, self._budget, parts)
-        return [self._part(group.queries[piece], group.documents[piece]) for piece in pieces]
+        tokens = lambda packed: tokens_of_each(packed).reshape(group.documents.shape).sum(axis=1)
+        return cut_step(group, self._pack, tokens, self._budget, parts)
 
-    def _pack(self, queries: np.ndarray, documents: np.ndarray) -> Packed:
-        repeated = np.repeat(queries, documents.shape[1])
-        return pack_query_document(self._data, repeated, documents.reshape(-1), self._lengths, longest_pair(self.model))
-
-    def _part(self, queries: np.ndarray, documents: np.ndarray) -> MicroBatch:
-        packed = self._pack(queries, documents)
-        return MicroBatch(packed, {"softmax": len(queries)}, len(packed.tokens), queries)
+    def _pack(self, group: Group) -> MicroBatch:
+        queries, documents = np.repeat(group.queries, group.documents.shape[1]), group.documents.reshape(-1)
+        packed = pack_query_document(self._data, queries, documents, self._lengths, longest_pair(self.model))
+        return MicroBatch(packed, {"softmax": len(group.queries)}, len(packed.tokens), group.queries)
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed over the queries."""

@@ -18,7 +18,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.tasks.example_task import ExampleData
 from pretrieve.text.packing import Packed
-from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, epoch_order, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, epoch_order, tokens_of_each
 
 
 def one_tower(model: DualEncoder, what: str) -> nn.Module:
@@ -94,16 +94,15 @@ class ExampleObjective:
         return self._cut(self._items[chosen], step + 1, parts)
 
     def _cut(self, items: np.ndarray, draw: int, parts: int) -> list[MicroBatch]:
-        whole = self.packs(items, draw)
-        tokens = sum(tokens_of_each(packed).reshape(-1, len(items)).sum(axis=0) for packed in whole)
-        pieces = cut_evenly(tokens, self._budget, parts)
-        if len(pieces) == 1:
-            return [self._micro_batch(whole, items)]
-        return [self._micro_batch(self.packs(items[piece], draw), items[piece]) for piece in pieces]
+        def pack(some: np.ndarray) -> MicroBatch:
+            packs = self.packs(some, draw)
+            ids = some.reshape(len(some), -1)[:, 0]
+            return MicroBatch((packs, some), {self.kind: len(some)}, sum(len(one.tokens) for one in packs), ids)
 
-    def _micro_batch(self, packs: tuple[Packed, ...], items: np.ndarray) -> MicroBatch:
-        tokens = sum(len(packed.tokens) for packed in packs)
-        return MicroBatch((packs, items), {self.kind: len(items)}, tokens, items.reshape(len(items), -1)[:, 0])
+        def tokens(data: tuple[tuple[Packed, ...], np.ndarray]) -> np.ndarray:
+            return sum(tokens_of_each(packed).reshape(-1, len(items)).sum(axis=0) for packed in data[0])
+
+        return cut_step(items, pack, tokens, self._budget, parts)
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
         """Summed over the examples of a micro-batch."""

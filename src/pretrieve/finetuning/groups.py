@@ -27,9 +27,10 @@ Everything is a function of (seed, step): neither cuts, nor processes, nor a res
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -45,6 +46,22 @@ class Group:
 
     queries: np.ndarray
     documents: np.ndarray
+
+    def __getitem__(self, rows: np.ndarray) -> Group:
+        return Group(self.queries[rows], self.documents[rows])
+
+
+class StepGroups(Protocol):
+    """Which groups a step has: :class:`Groups`, or :class:`pretrieve.finetuning.train_ance.FreshGroups`."""
+
+    def at(self, step: int, batch: int) -> Group:
+        """Those of ``batch`` examples (all, where there are fewer), sorted by query and relevant document."""
+        ...
+
+    def known_until(self, step: int) -> float:
+        """The last step whose groups can be made at ``step``: what comes after it depends on weights that are not there
+        yet."""
+        ...
 
 
 def steps_for(examples: int, options: Mapping[str, Any]) -> int:
@@ -77,23 +94,13 @@ def refuse_unanswered(data: Dataset, rows: np.ndarray) -> None:
 class Groups:
     """The groups of every step.
 
-    Parameters
-    ----------
-    data, rows:
-        a task, and the rows (n,) of the queries that are trained on.
-    options:
-        of the recipe: ``group`` is G; ``pool``, ``pool_from``, ``sources`` and ``examples`` as above.
-    negatives:
-        lists, best first, of at least the queries ``rows``; their union counts. Not looked at for group 1.
-    seed:
-        of the order of examples and of the pools.
+    data, rows: a task, and the rows (n,) of the queries that are trained on. options: of the recipe: ``group`` is G;
+    ``pool``, ``pool_from``, ``sources`` and ``examples`` as above. negatives: lists, best first, of at least the
+    queries ``rows``; their union counts; not looked at for group 1. seed: of the order of examples and of the pools.
 
-    Raises
-    ------
-    DataError
-        when there is no query and the recipe trains, a query has no relevant document, a file names a query or a document
-        that the task does not have (the message has the id and the file) or none of the queries, or every document is
-        relevant to all of them and the loss is not over the batch.
+    Raises DataError when there is no query and the recipe trains, a query has no relevant document, a file names a
+    query or a document that the task does not have (the message has the id and the file) or none of the queries, or
+    every document is relevant to all of them and the loss is not over the batch.
     """
 
     def __init__(
@@ -106,14 +113,15 @@ class Groups:
             )
         refuse_unanswered(data, rows)
         self.group, self._data, self._seed = options["group"], data, seed
-        self._pools: list[dict[int, np.ndarray]] = [{}]
+        #: Of each list (or of all together): query row → candidate rows that its negatives are drawn from, best first.
+        self.pools: list[dict[int, np.ndarray]] = [{}]
         #: Queries whose negatives are random documents, and queries without any.
         self.random = self.left_out = 0
         if self.group > 1:
-            self._pools = _pools(data, rows, negatives, options, seed)
-            lost = [row for row in map(int, rows) if not any(row in pools for pools in self._pools)]
+            self.pools = _pools(data, rows, negatives, options, seed)
+            lost = [row for row in map(int, rows) if not any(row in pools for pools in self.pools)]
             drawn = {row: found for row in lost if len(found := _random(data, row, options["pool"], seed))}
-            self._pools[0] |= drawn
+            self.pools[0] |= drawn
             self.random, self.left_out = len(drawn), len(lost) - len(drawn)
             if self.left_out == len(rows):
                 if not options["in_batch"]:
@@ -128,7 +136,7 @@ class Groups:
         self._one_each, self._in_turn = options["examples"] != "judgement", options["examples"] == "query"
         examples = [
             (row, place, source)
-            for source, pools in enumerate(self._pools)
+            for source, pools in enumerate(self.pools)
             for row in map(int, rows)
             if self.group == 1 or row in pools
             for place in range(1 if self._one_each else len(data.relevant[row]))
@@ -139,10 +147,9 @@ class Groups:
         """Examples of an epoch."""
         return len(self._query)
 
-    def pool(self, query: int, source: int = 0) -> np.ndarray:
-        """Candidate rows that the negatives of a query row are drawn from: list after list, best first; with ``sources:
-        separate`` those of list number ``source``."""
-        return self._pools[source][query]
+    def known_until(self, step: int) -> float:
+        """All steps can be made at any."""
+        return math.inf
 
     def at(self, step: int, batch: int) -> Group:
         """The groups of a step of ``batch`` examples (all, where there are fewer), sorted by query and relevant
@@ -172,7 +179,7 @@ class Groups:
 
     def _window(self, example: int, epoch: int) -> np.ndarray:
         query, source, size = int(self._query[example]), int(self._source[example]), self.group - 1
-        pool = self._pools[source][query]
+        pool = self.pools[source][query]
         of_pool = 1 if self._one_each else len(self._data.relevant[query])
         begin = (epoch * of_pool + int(self._place[example])) * size
         # The first (or only) source has no number of its own in the seed.

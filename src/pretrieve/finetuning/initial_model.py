@@ -17,7 +17,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError, check_choice
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
@@ -71,8 +71,7 @@ def _wanted(options: Mapping[str, Any], saved: Checkpoint) -> dict[str, Any]:
     """The options of the model, each with a value."""
     about, hidden = saved.about, saved.config.hidden
     representation = _given(options, "representation", "dense")
-    if representation not in REPRESENTATIONS:
-        raise ConfigError(f"representation {representation!r} is not allowed; choose from {list(REPRESENTATIONS)}.")
+    check_choice("representation", representation, REPRESENTATIONS)
     wanted = {"sharing": _given(options, "sharing", "sde"), "representation": representation}
     if representation == "dense":
         wanted |= {name: _given(options, name, about[name]) for name in ("dim", "head", "pooling", "similarity")}

@@ -18,7 +18,6 @@ import numpy as np
 import torch
 
 from pretrieve.base.files import remove_if_empty
-from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import Job, encode, run_jobs, shard_rows
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
@@ -35,12 +34,8 @@ from pretrieve.training.processes import ALONE, Processes
 class PresentSearch:
     """Embeds a task's candidates with the present weights of ``model``, and ranks them exactly for some of its queries.
 
-    Parameters
-    ----------
-    options:
-        of the recipe: query_length, passage_length, windows (1 where it is missing).
-    directory:
-        of the run, where the vectors stand while they are needed; all processes see it.
+    options: of the recipe: query_length, passage_length, windows (1 where it is missing). directory: of the run, where
+    the vectors stand while they are needed; all processes see it.
     """
 
     def __init__(
@@ -67,11 +62,6 @@ class PresentSearch:
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
         return [Path(shutil.copyfile(file, directory / file.name)) for file in files]
-
-    @classmethod
-    def of(cls, model: DualEncoder, data: Dataset, run: FineTuning, folder: str) -> PresentSearch:
-        """For a run, in a folder of its own."""
-        return cls(model, data, run.options, run.device, run.work / folder, run.processes)
 
     def run(self, rows: np.ndarray, depth: int, moment: str) -> Run | None:
         """The best ``depth`` documents of query rows (n,). Every process calls this; the first one gets the run, the others None

@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from pretrieve.finetuning.classification import check_classes
 from pretrieve.finetuning.example_objective import one_tower
-from pretrieve.finetuning.triplet import distances
+from pretrieve.finetuning.sentences import distances
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import encode

@@ -26,14 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pretrieve.finetuning.groups import Group, Groups
+from pretrieve.finetuning.groups import Group, StepGroups
 from pretrieve.finetuning.losses import both_directions, hinge_loss, pairwise_loss, softmax_loss
 from pretrieve.finetuning.recipe_checks import check_loss
 from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.text.packing import Packed
-from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, tokens_of_each
 
 
 class GroupTexts(NamedTuple):
@@ -47,21 +47,12 @@ class GroupTexts(NamedTuple):
 class RankingObjective:
     """Trains ``model`` on the groups of each step; a :class:`~pretrieve.training.objective.ContrastiveObjective`.
 
-    Parameters
-    ----------
-    model:
-        two towers; their vectors have norm 1 for ``similarity: cosine``, and scores are inner products in any case.
-    data, groups:
-        the task, and which documents go with which queries at each step; ``groups`` can be replaced between steps.
-    options:
-        of the recipe: loss, direction, in_batch, temperature, margin, group, batch, query_length, passage_length.
-    budget:
-        tokens of a micro-batch; by default what the device holds.
+    model: two towers; their vectors have norm 1 for ``similarity: cosine``, and scores are inner products in any case.
+    data, groups: the task, and which documents go with which queries at each step. options: of the recipe: loss,
+    direction, in_batch, temperature, margin, group, batch, query_length, passage_length. budget: tokens of a
+    micro-batch; by default what the device holds.
 
-    Raises
-    ------
-    ConfigError
-        when the options do not go together.
+    Raises ConfigError when the options do not go together.
     """
 
     terms = {"contrastive": 1.0}
@@ -70,7 +61,7 @@ class RankingObjective:
         self,
         model: DualEncoder,
         data: Dataset,
-        groups: Groups,
+        groups: StepGroups,
         options: Mapping[str, Any],
         device: torch.device | str = "cpu",
         budget: int | None = None,
@@ -81,15 +72,15 @@ class RankingObjective:
         self._data = data
         self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
 
+    def known_until(self, step: int) -> float:
+        """The last step whose batches can be made at ``step``."""
+        return self.groups.known_until(step)
+
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
         """The groups of a step, in parts whose texts fit into the token budget (or of one query); as many for each of
         ``parts`` processes, where there are that many queries."""
         group = self.groups.at(step, self.options["batch"])
-        whole = self._pack(group)
-        if parts == 1 and whole.tokens <= self._budget:
-            return [whole]
-        pieces = cut_evenly(self._tokens(whole.data), self._budget, parts)
-        return [self._pack(Group(group.queries[piece], group.documents[piece])) for piece in pieces]
+        return cut_step(group, self._pack, self._tokens, self._budget, parts)
 
     def _tokens(self, texts: GroupTexts) -> np.ndarray:
         """(n,) tokens of each query with its group."""

@@ -23,7 +23,6 @@ the embedding; the first one searches, and all read its file.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,32 +30,27 @@ import numpy as np
 
 from pretrieve.base.errors import DataError
 from pretrieve.finetuning.fine_tuning import Beside, FineTuning, Trainable
-from pretrieve.finetuning.groups import Groups
+from pretrieve.finetuning.groups import Group, Groups
 from pretrieve.finetuning.model_search import PresentSearch
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.train_curve import with_curve
-from pretrieve.finetuning.train_maxp import MaxP
+from pretrieve.finetuning.train_maxp import MaxPRanking
 from pretrieve.finetuning.train_ranking import ranking_parts
 from pretrieve.retrieval.negatives import Negatives, mine, read_negatives, write_negatives
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.training.objective import MicroBatch
 
 
-class FreshNegatives:
-    """Negatives of the training queries under a model's present weights, and the files of all refreshes of a run.
+class FreshGroups:
+    """The groups of every step, whose negatives are found again every ``refresh`` steps with the weights of that
+    moment; and the files of all refreshes of a run.
 
-    Parameters
-    ----------
-    search:
-        with what is trained; its folder also gets the run's files.
-    rows:
-        (n,) of the task's training queries.
-    options:
-        of the recipe: pool (documents searched for); sample (drawn of them); without_answers (False unless given).
-    seed:
-        of the draw.
-    key:
-        names the run (that of its checkpoints): a file of another run is never used.
+    search: with what is trained; its folder also gets the run's files. rows: (n,) of the task's training queries.
+    options: of the recipe: refresh; pool (documents searched for); sample (drawn of them); without_answers (False
+    unless given); and those of groups. seed: of the draw. key: names the run (that of its checkpoints): a file of
+    another run is never used. given: the groups until the first refresh; None: the first is before step 0.
+
+    Groups are a function of the step and of the weights at the last refresh: they must be asked for in the order of the
+    steps, and at the step of a refresh with the weights of that moment; the loop does so (:meth:`known_until`).
     """
 
     def __init__(
@@ -66,13 +60,33 @@ class FreshNegatives:
         options: Mapping[str, Any],
         seed: int,
         key: str,
+        given: Groups | None,
     ) -> None:
-        self.rows, self.sample, self.directory = np.asarray(rows), options["sample"], search.directory
+        self.rows, self.refresh, self.sample = np.asarray(rows), options["refresh"], options["sample"]
         self._present, self._data, self._options, self.seed, self._key = search, search.data, options, seed, key
+        self._given = self._groups = given
+        #: The step of the refresh whose lists are in use; -1: none yet.
+        self._refreshed = -1
+
+    def known_until(self, step: int) -> int:
+        """The last step before the next refresh."""
+        return step - step % self.refresh + self.refresh - 1
+
+    def at(self, step: int, batch: int) -> Group:
+        """The groups of a step of ``batch`` examples; at the first step of a period the lists are found first."""
+        due = step - step % self.refresh
+        if due == 0 and self._given is not None:
+            self._groups, self._refreshed = self._given, -1
+        elif due != self._refreshed:
+            # Not the first step of its period: the run continues from a checkpoint, and has done this refresh before.
+            negatives = self.find(due) if step == due > self._refreshed else self.read(due)
+            options = {**self._options, "pool": self.sample, "pool_from": "first", "sources": "union"}
+            self._groups, self._refreshed = Groups(self._data, self.rows, options, [negatives], self.seed), due
+        return self._groups.at(step, batch)
 
     def path(self, step: int) -> Path:
         """The file of the refresh before that step."""
-        return self.directory / f"step{step}.jsonl.gz"
+        return self._present.directory / f"step{step}.jsonl.gz"
 
     def find(self, step: int) -> Negatives:
         """Search with the present weights and write the file of ``step``; every process calls this, and all get the same."""
@@ -119,60 +133,21 @@ class FreshNegatives:
                 negatives.scores[place] = negatives.scores[place][drawn]
         return negatives
 
-    def keep(self, directory: Path, steps: int, refresh: int) -> list[Path]:
+    def keep(self, directory: Path, steps: int) -> list[Path]:
         """Copy the files of a finished run of this many steps to a new folder of the retriever's; returns where they are."""
-        files = map(self.path, range(0, steps, refresh))
+        files = map(self.path, range(0, steps, self.refresh))
         return self._present.keep(filter(Path.is_file, files), directory)
-
-
-class AnceObjective(RankingObjective):
-    """A ranking objective whose groups are renewed every ``refresh`` steps, from the lists of ``fresh``.
-
-    The other arguments are those of :class:`~pretrieve.finetuning.ranking.RankingObjective`. groups: of the given negatives,
-    until the first refresh; None: the first is before step 0.
-
-    Its micro-batches are a function of the step and of the weights at the last refresh: they must be asked for in the order of
-    the steps, and at the step of a refresh with the weights of that moment; the loop does so (:meth:`known_until`).
-    """
-
-    def __init__(self, fresh: FreshNegatives, *ranking: Any, **more: Any) -> None:
-        super().__init__(*ranking, **more)
-        self.refresh, self._given, self._fresh = self.options["refresh"], self.groups, fresh
-        #: The step of the refresh whose lists are in use; -1: none yet.
-        self.refreshed = -1
-
-    def known_until(self, step: int) -> int:
-        """The last step before the next refresh: what comes after it depends on weights that are not there yet."""
-        return step - step % self.refresh + self.refresh - 1
-
-    def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """The groups of a step; at the first step of a period the lists are found first."""
-        self._use(step)
-        return super().micro_batches(step, parts)
-
-    def _use(self, step: int) -> None:
-        due = step - step % self.refresh
-        if due == 0 and self._given is not None:
-            self.groups, self.refreshed = self._given, -1
-        elif due != self.refreshed:
-            # Not the first step of its period: the run continues from a checkpoint, and has done this refresh before.
-            negatives = self._fresh.find(due) if step == due > self.refreshed else self._fresh.read(due)
-            options = {**self.options, "pool": self._fresh.sample, "pool_from": "first", "sources": "union"}
-            self.groups = Groups(self._data, self._fresh.rows, options, [negatives], self._fresh.seed)
-            self.refreshed = due
-
-
-class MaxPAnce(MaxP, AnceObjective):
-    """ANCE over documents of several windows; the search for negatives is by the best window too."""
 
 
 def prepare(run: FineTuning) -> Trainable:
     """Until the first refresh the given negatives are used, if there are any. The lists of every refresh are kept in
-    ``negatives/`` of the retriever's directory."""
-    parts, options = ranking_parts(run), run.options
-    search = PresentSearch.of(parts.model, parts.data.task, run, "negatives")
-    fresh = FreshNegatives(search, parts.data.train, options, run.seed, parts.key)
-    kind = MaxPAnce if options["windows"] > 1 else AnceObjective
-    trained = parts.trainable(partial(kind, fresh), parts.data.groups if run.negatives else None)
-    kept = Beside(lambda out: fresh.keep(out / "negatives", parts.steps, options["refresh"]), search.clear)
+    ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are
+    several."""
+    parts = ranking_parts(run)
+    folder = run.work / "negatives"
+    search = PresentSearch(parts.model, parts.data.task, run.options, run.device, folder, run.processes)
+    given = parts.data.groups if run.negatives else None
+    fresh = FreshGroups(search, parts.data.train, run.options, run.seed, parts.key, given)
+    trained = parts.trainable(MaxPRanking if run.options["windows"] > 1 else RankingObjective, fresh)
+    kept = Beside(lambda out: fresh.keep(out / "negatives", parts.steps), search.clear)
     return with_curve(parts, trained.leaving(kept))

@@ -7,9 +7,8 @@ are scored like any other, later; nothing is chosen by them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -24,45 +23,25 @@ from pretrieve.training.loop import Watcher
 DEPTH = 100
 
 
-class StepCurve:
-    """Looks on beside another watcher, whose calls it passes on.
+def keep_run(search: PresentSearch, rows: np.ndarray, done: int) -> None:
+    """Write the run of query rows (n,) with the present weights, after ``done`` steps, into the folder of
+    ``search``."""
+    run = search.run(rows, DEPTH, f"step {done}")
+    if run is not None:
+        write_trec(search.directory / f"{done}.trec.gz", run, "dense")
 
-    Parameters
-    ----------
-    search:
-        with what is trained; its folder gets the runs, until the training has ended.
-    rows:
-        of the queries that are searched with.
-    options:
-        of the recipe: ``curve``.
-    steps:
-        of the run.
-    """
 
-    def __init__(self, search: PresentSearch, rows: np.ndarray, options: Mapping[str, Any], steps: int) -> None:
-        self._rows, self._directory, self._present = rows, search.directory, search
-        self._at = {round(steps * (i + 1) / options["curve"]) - 1 for i in range(options["curve"])}
+def look_on(watcher: Watcher, look: Callable[[int], None], count: int, steps: int) -> None:
+    """Beside what ``watcher`` does after each of ``steps``, call ``look(steps done)`` at ``count`` of them, evenly
+    spaced."""
+    own, at = watcher.after_step, {round(steps * (i + 1) / count) for i in range(count)}
 
-    def beside(self, watcher: Watcher) -> None:
-        """Look on at every step that ``watcher`` sees."""
-        own = watcher.after_step
+    def both(step: int) -> None:
+        own(step)
+        if step + 1 in at:
+            look(step + 1)
 
-        def both(step: int) -> None:
-            own(step)
-            if step in self._at:
-                self.look(step + 1)
-
-        watcher.after_step = both
-
-    def look(self, done: int) -> None:
-        """Write the run of the present weights, after ``done`` steps."""
-        run = self._present.run(self._rows, DEPTH, f"step {done}")
-        if run is not None:
-            write_trec(self._directory / f"{done}.trec.gz", run, "dense")
-
-    def keep(self, directory: Path) -> None:
-        """Copy the runs of a finished training to the retriever's directory."""
-        self._present.keep(sorted(self._directory.glob("*.trec.gz")), directory)
+    watcher.after_step = both
 
 
 def prepare(run: FineTuning, objective: type[RankingObjective] = RankingObjective) -> Trainable:
@@ -76,7 +55,8 @@ def with_curve(parts: Parts, trained: Trainable) -> Trainable:
     run, task = parts.run, parts.data.task
     if not run.options["curve"]:
         return trained
-    search = PresentSearch.of(parts.model, task, run, "steps")
-    curve = StepCurve(search, task.split(run.size, "test"), run.options, parts.steps)
-    curve.beside(parts.watcher)
-    return trained.leaving(Beside(lambda out: curve.keep(out / "steps"), search.clear, lambda: curve.look(0)))
+    search = PresentSearch(parts.model, task, run.options, run.device, run.work / "steps", run.processes)
+    look = partial(keep_run, search, task.split(run.size, "test"))
+    look_on(parts.watcher, look, run.options["curve"], parts.steps)
+    keep = lambda out: search.keep(sorted(search.directory.glob("*.trec.gz")), out / "steps")
+    return trained.leaving(Beside(keep, search.clear, lambda: look(0)))

@@ -40,6 +40,7 @@ from pretrieve.finetuning.losses import distillation_loss, kl_mean
 from pretrieve.finetuning.ranking import RankingObjective, own_scores, split_groups, whole_group
 from pretrieve.finetuning.train_ranking import ranking_parts
 from pretrieve.models.cross_encoder import CrossEncoder
+from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.retriever_files import load_cross_encoder
 from pretrieve.retrieval.negatives import FORMAT, read_lists, write_lists
 from pretrieve.tasks.dataset import Dataset
@@ -179,8 +180,18 @@ class DistillationObjective(RankingObjective):
     and ``direction``.
     """
 
-    def __init__(self, teacher: TeacherScores, *ranking: Any, options: Mapping[str, Any], **more: Any) -> None:
-        super().__init__(*ranking, options={**options, "loss": "softmax"}, **more)
+    def __init__(
+        self,
+        model: DualEncoder,
+        data: Dataset,
+        groups: Groups,
+        options: Mapping[str, Any],
+        device: torch.device | str = "cpu",
+        budget: int | None = None,
+        *,
+        teacher: TeacherScores,
+    ) -> None:
+        super().__init__(model, data, groups, {**options, "loss": "softmax"}, device, budget)
         self.teacher, self.form = teacher, self.options["distillation"]
         self.terms = {"distillation": 1.0}
         if self.form == "kl":
@@ -220,5 +231,5 @@ def prepare(run: FineTuning) -> Trainable:
         out.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, out / file.name)
 
-    trained = parts.trainable(partial(DistillationObjective, scores), parts.data.groups)
+    trained = parts.trainable(partial(DistillationObjective, teacher=scores), parts.data.groups)
     return trained.leaving(Beside(keep, lambda: file.unlink(missing_ok=True)))

@@ -34,8 +34,8 @@ class WindowTexts(NamedTuple):
     owner: np.ndarray
 
 
-class MaxP:
-    """Equation (1) for a ranking objective; goes in front of it."""
+class MaxPRanking(RankingObjective):
+    """A ranking objective over documents of several windows: equation (1)."""
 
     def _tokens(self, texts: WindowTexts) -> np.ndarray:
         count, size = texts.group.documents.shape
@@ -77,10 +77,6 @@ def best_windows(queries: torch.Tensor, windows: torch.Tensor, owner: np.ndarray
     place = torch.from_numpy(owner).to(products.device).expand(len(queries), -1)
     empty = products.new_full((len(queries), documents), -torch.inf)
     return empty.scatter_reduce(1, place, products, "amax", include_self=False)
-
-
-class MaxPRanking(MaxP, RankingObjective):
-    """A ranking objective over documents of several windows."""
 
 
 def prepare(run: FineTuning) -> Trainable:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from pretrieve.finetuning.fine_tuning import FineTuning, Trainable
-from pretrieve.finetuning.groups import Groups, steps_for
+from pretrieve.finetuning.groups import Groups, StepGroups, steps_for
 from pretrieve.finetuning.initial_model import make_retriever
 from pretrieve.finetuning.ranking import RankingObjective
 from pretrieve.finetuning.validation import BestSnapshot
@@ -73,10 +73,10 @@ class Parts:
     about: dict[str, Any]
     watcher: BestSnapshot
 
-    def trainable(self, kind: Callable[..., RankingObjective], groups: Groups | None) -> Trainable:
+    def trainable(self, kind: Callable[..., RankingObjective], groups: StepGroups) -> Trainable:
         """With the objective that ``kind`` makes, trained on ``groups`` and saved as a retriever."""
         run = self.run
-        objective = kind(self.model, self.data.task, groups, options=run.options, device=run.device.device)
+        objective = kind(self.model, self.data.task, groups, run.options, run.device.device)
         save = lambda out, info: save_retriever(out, self.model, about=info)
         return Trainable(objective, self.steps, save, self.key, self.about, self.data.counts, self.watcher)
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 #: Kind of a recipe for a task of examples → its objective.
 EXAMPLES = {
-    "regression": "pretrieve.finetuning.regression:RegressionObjective",
-    "triplet": "pretrieve.finetuning.triplet:TripletObjective",
+    "regression": "pretrieve.finetuning.sentences:RegressionObjective",
+    "triplet": "pretrieve.finetuning.sentences:TripletObjective",
     "classification": "pretrieve.finetuning.classification:ClassificationObjective",
     "clicks": "pretrieve.finetuning.clicks:ClicksObjective",
 }

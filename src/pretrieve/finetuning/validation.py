@@ -73,20 +73,10 @@ class BestWeights(Watcher):
 class BestSnapshot(BestWeights):
     """Keeps the best weights of a dual encoder, by the loss of this module.
 
-    Parameters
-    ----------
-    train, valid:
-        query rows.
-    options:
-        of the recipe: ``snapshots``, as ``count`` above,
-        temperature, query_length, passage_length.
-    steps:
-        of the run.
+    train, valid: query rows. options: of the recipe: ``snapshots``, as ``count`` above, temperature, query_length,
+    passage_length. steps: of the run.
 
-    Raises
-    ------
-    DataError
-        when there are snapshots but no validation query, or a query has no relevant document.
+    Raises DataError when there are snapshots but no validation query, or a query has no relevant document.
     """
 
     def __init__(

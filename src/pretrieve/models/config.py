@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_choice
 
 KINDS = ("transformer", "bow-mlp", "t5")
 #: Published models whose encoder is BERT's; they differ in position numbers, segments and names.
@@ -88,10 +88,8 @@ class BodyConfig:
     def __post_init__(self) -> None:
         for name in (*SIZES, *NUMBERS):
             check_shape(name, getattr(self, name))
-        if self.kind not in KINDS:
-            raise ConfigError(f"body kind {self.kind!r} is not allowed; choose from {list(KINDS)}.")
-        if self.family not in FAMILIES:
-            raise ConfigError(f"body family {self.family!r} is not allowed; choose from {list(FAMILIES)}.")
+        check_choice("body kind", self.kind, KINDS)
+        check_choice("body family", self.family, FAMILIES)
         if (self.position_offset > 0) != (self.family == "roberta"):
             raise ConfigError(
                 f"family={self.family!r} with position_offset={self.position_offset} and segments={self.segments}: roberta's "

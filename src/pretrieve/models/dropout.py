@@ -21,23 +21,11 @@ STEPS = 1 << 15
 SCORES_IN_BF16 = 1 << 19
 
 
-def _random_bits(size: int) -> torch.Tensor:
-    return torch.empty(size, dtype=torch.int64).random_()
-
-
-# torch.compile does not know random_; this tells it the shape, and that two calls are never the same.
-_opaque_bits = torch.library.custom_op(
-    "pretrieve::random_bits", _random_bits, mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,)
-)
-_opaque_bits.register_fake(lambda size: torch.empty(size, dtype=torch.int64))
-
-
 def kept_entries(shape: torch.Size, p: float) -> tuple[torch.Tensor, float]:
     """bool of this shape, true with probability q, and q: the multiple of 1/:data:`STEPS` nearest to 1 − p."""
     lost, size = min(round(p * STEPS), STEPS - 1), shape.numel()
     # random_ gives 63 bits; shifted, each 16 of them are uniform over the even numbers at least.
-    draw = _opaque_bits if torch.compiler.is_compiling() else _random_bits
-    bits = draw((size + 3) // 4).mul_(2)
+    bits = torch.empty((size + 3) // 4, dtype=torch.int64).random_().mul_(2)
     return (bits.view(torch.int16)[:size] >= 2 * lost - STEPS).view(shape), 1 - lost / STEPS
 
 

@@ -32,7 +32,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_choice
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.joint import JointEncoder, JointTower
 from pretrieve.models.projection import make_projection
@@ -54,8 +54,7 @@ class DualEncoder(nn.Module):
 
     def __init__(self, query: nn.Module, document: nn.Module, sharing: str) -> None:
         super().__init__()
-        if sharing not in SHARINGS:
-            raise ConfigError(f"sharing {sharing!r} is not allowed; choose from {list(SHARINGS)}.")
+        check_choice("sharing", sharing, SHARINGS)
         if (query.width, query.similarity) != (document.width, document.similarity):
             raise ConfigError(
                 f"query tower: {query.width} numbers, {query.similarity}; document tower: {document.width}, "

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.base.errors import ConfigError
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.errors import ConfigError, check_choice
+from pretrieve.base.given import given_number
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.projection import make_projection
@@ -90,22 +90,17 @@ class Encoder(nn.Module):
         tower: int = 0,
     ) -> None:
         super().__init__()
-        for what, value, allowed in (("pooling", pooling, POOLINGS), ("similarity", similarity, SIMILARITIES)):
-            if value not in allowed:
-                raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        check_choice("pooling", pooling, POOLINGS)
+        check_choice("similarity", similarity, SIMILARITIES)
         if config.kind == "t5" and pooling == "cls":
             raise ConfigError(
                 "pooling 'cls' does not go with T5: its texts have no [CLS] in front; set pooling: mean for the scale."
             )
         dim = given_number(dim, "dim")
         self.config, self.dim, self.pooling, self.similarity, self.head = config, dim, pooling, similarity, head
+        self.width = dim  # numbers of a vector, by the name that every tower has for it
         self.body = make_body(config, seed)
         self.projection = make_projection(head, config, dim, seed, tower)
-
-    @property
-    def width(self) -> int:
-        """Numbers of a vector; every tower has it (:mod:`pretrieve.models.dual_encoder`)."""
-        return self.dim
 
     def pool(self, batch: Batch) -> torch.Tensor:
         """(n, hidden) in packed order."""

@@ -47,7 +47,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_choice
 from pretrieve.models.bag_of_words import BagOfWordsProjection, pooled_words
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
@@ -109,15 +109,9 @@ class JointEncoder(nn.Module):
     ) -> None:
         super().__init__()
         parts, top, choices = shape.parts, shape.top, config.vocabulary_size - len(set(shape.zeroed))
-        for what, value, allowed in (
-            ("parts", parts, PARTS),
-            ("lexical_head", shape.lexical_head, tuple(LEXICAL_HEADS)),
-            ("activation", shape.activation, ACTIVATIONS),
-        ):
-            if value not in allowed:
-                raise ConfigError(
-                    f"joint representation: {what} {value!r} is not allowed; choose from {list(allowed)}."
-                )
+        check_choice("joint representation: parts", parts, PARTS)
+        check_choice("joint representation: lexical_head", shape.lexical_head, LEXICAL_HEADS)
+        check_choice("joint representation: activation", shape.activation, ACTIVATIONS)
         if config.kind != "transformer":
             raise ConfigError(
                 f"the joint representation needs [CLS] and a word head; a {config.kind} body has neither."

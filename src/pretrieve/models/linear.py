@@ -20,15 +20,13 @@ from torch.nn import functional
 ROWS = 256
 #: Least inputs and outputs. Narrower layers gain less, and the demo's, of 128, keep the vectors of its published runs.
 WIDTH = 256
-
 #: Packed weights within :func:`packed_weights`, by address, shape and type.
 _packed: ContextVar[dict[tuple, torch.Tensor] | None] = ContextVar("packed", default=None)
 
 
 def encoding() -> bool:
     """Whether this is within :func:`packed_weights`."""
-    # torch.compile cannot trace a ContextVar.
-    return not torch.compiler.is_compiling() and _packed.get() is not None
+    return _packed.get() is not None
 
 
 @contextmanager

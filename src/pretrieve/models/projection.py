@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_choice
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.transformer import seeded
 
@@ -98,8 +98,7 @@ def make_projection(head: str, config: BodyConfig, dim: int, seed: int, tower: i
 
     Raises ConfigError for another word, or ``none`` with another ``dim`` than the body's.
     """
-    if head not in HEADS:
-        raise ConfigError(f"head {head!r} is not allowed; choose from {list(HEADS)}.")
+    check_choice("head", head, HEADS)
     if head == "none":
         if dim != config.hidden:
             raise ConfigError(

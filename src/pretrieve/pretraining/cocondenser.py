@@ -32,9 +32,8 @@ from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.pretraining.condenser import Condenser
-from pretrieve.pretraining.examples import Masked, MaskedExamples
+from pretrieve.pretraining.examples import Masked, MaskedExamples, Setting
 from pretrieve.pretraining.masking import Masking
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed
 from pretrieve.text.token_store import TokenStore

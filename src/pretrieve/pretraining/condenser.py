@@ -22,9 +22,8 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Asking, Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.transformer import Layer, compute_at, initialise_layers, seeded
-from pretrieve.pretraining.examples import Masked, MaskedExamples
+from pretrieve.pretraining.examples import Masked, MaskedExamples, Setting
 from pretrieve.pretraining.mlm import MaskedLanguageModel
-from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
 

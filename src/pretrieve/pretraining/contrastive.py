@@ -16,9 +16,9 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.models.batch import Batch
-from pretrieve.pretraining.pairs.pair import Pairs, PairSampler, make_sampler, pack_pairs
-from pretrieve.pretraining.setting import Setting
-from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_evenly, tokens_of_each
+from pretrieve.pretraining.examples import Setting
+from pretrieve.pretraining.pairs.pair import Pairs, make_sampler, pack_pairs
+from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, tokens_of_each
 
 
 def in_batch_loss(
@@ -43,15 +43,15 @@ def in_batch_loss(
 
 
 class Contrastive:
-    """In-batch softmax over the setting's ``batch`` of pairs a step, drawn by a pair sampler (that of the options, unless given),
-    queries and documents cut to a length each. The setting's encoder is the document tower; the query tower is the same one, or
-    with ``towers='separate'`` begins as its copy."""
+    """In-batch softmax over the setting's ``batch`` of pairs a step, drawn by a pair sampler, queries and documents cut
+    to a length each. The setting's encoder is the document tower; the query tower is the same one, or with
+    ``towers='separate'`` begins as its copy."""
 
     terms = {"contrastive": 1.0}
 
-    def __init__(self, setting: Setting, sampler: PairSampler | None = None) -> None:
+    def __init__(self, setting: Setting) -> None:
         options, encoder, store = setting.options, setting.encoder, setting.store
-        self.sampler = sampler or make_sampler(store, options["tasks"], options["ict_keep"], options["by"])
+        self.sampler = make_sampler(store, options["tasks"], options["ict_keep"], options["by"])
         self.encoder = self.query_encoder = self.module = encoder
         if options["towers"] == "separate":
             self.query_encoder = copy.deepcopy(encoder)
@@ -66,11 +66,8 @@ class Contrastive:
         """The pairs of a step, in parts whose texts fit into the token budget (or of one pair); as many for each of
         ``parts`` processes, where there are that many pairs."""
         pairs = self.sampler.sample(np.random.default_rng([self._seed, 103, step]), self._batch)
-        whole = self._pack(pairs)
-        if parts == 1 and whole.tokens <= self._budget:
-            return [whole]
-        cost = sum(tokens_of_each(packed) for packed in whole.data[:2])
-        return [self._pack(pairs[rows]) for rows in cut_evenly(cost, self._budget, parts)]
+        tokens = lambda data: sum(tokens_of_each(packed) for packed in data[:2])
+        return cut_step(pairs, self._pack, tokens, self._budget, parts)
 
     def _pack(self, pairs: Pairs) -> MicroBatch:
         queries, documents = pack_pairs(self.store, self._articles, pairs, *self._lengths)

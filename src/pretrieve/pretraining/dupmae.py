@@ -30,10 +30,9 @@ import torch
 from pretrieve.models.bag_of_words import BagOfWordsProjection, bag_of_words_loss, pooled_words
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.examples import Masked, Setting
 from pretrieve.pretraining.masking import ordinary_tokens
 from pretrieve.pretraining.retromae import RetroMae
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.vocabulary import SpecialIds
 
 

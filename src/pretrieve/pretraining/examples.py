@@ -1,4 +1,5 @@
-"""The masked examples that all word-predicting objectives share: same corpus, same order, same cut to micro-batches.
+"""What objectives are built from: a setting, and the masked examples that all word-predicting ones share, from the same
+corpus, in the same order, with the same cut to micro-batches.
 
 A step's examples, their masks and what is put in place of the masked words are drawn for the *whole* step, from
 (seed, step) alone. Only then they are cut into micro-batches; so neither the token budget nor the number of
@@ -10,17 +11,54 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.batch import Asking, Batch
+from pretrieve.models.encoder import Encoder
+from pretrieve.models.word_head import MaskedWordHead
+from pretrieve.pretraining.encoder_options import check_together
 from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
 from pretrieve.text.blocks import build_blocks
 from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, epoch_order
+
+
+@dataclass(frozen=True)
+class Setting:
+    """options: of the objective, as :func:`pretrieve.pretraining.presets.resolve` gives them, with ``length`` (or the
+    two lengths of pairs); batch: examples a step; encoder: what is pre-trained; seed: of weights, order, masks and
+    pairs; token_budget: tokens of a micro-batch (None: the device's default; it changes no result).
+
+    Raises ConfigError for options that do not go together."""
+
+    options: dict[str, Any]
+    batch: int
+    encoder: Encoder
+    store: TokenStore
+    seed: int
+    device: torch.device
+    token_budget: int | None = None
+
+    def __post_init__(self) -> None:
+        check_together(self.options)
+
+    def masking(self) -> Masking:
+        """The encoder's masks."""
+        return Masking(*(self.options[name] for name in ("unit", "rate", "of", "mask", "random", "unk")))
+
+    def passages(self) -> MaskedPassages:
+        """The masked examples that all word-predicting objectives share."""
+        texts = TextForm(*(self.options[name] for name in ("length", "examples", "short", "packing")))
+        return MaskedPassages(self.store, self.seed, self.batch, texts, self.masking(), self.token_budget)
+
+    def word_head(self) -> MaskedWordHead:
+        """A fresh word head; the same for every objective of a seed."""
+        return MaskedWordHead(self.encoder.config, self.seed)
 
 
 @dataclass(frozen=True)

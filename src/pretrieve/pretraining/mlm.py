@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.pretraining.examples import Masked, MaskedExamples
-from pretrieve.pretraining.setting import Setting
+from pretrieve.pretraining.examples import Masked, MaskedExamples, Setting
 from pretrieve.training.objective import MicroBatch
 
 

@@ -13,14 +13,13 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number, given_texts
 from pretrieve.models import hf_format
 from pretrieve.models.encoder import Encoder
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective, pair_task
 from pretrieve.pretraining.presets import resolve
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text import vocabulary
-from pretrieve.text.given_texts import given_texts
 from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
 from pretrieve.training.objective import ContrastiveObjective, Objective
 

@@ -15,8 +15,8 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.pretraining.presets import OPTIONS
 
 if TYPE_CHECKING:
+    from pretrieve.pretraining.examples import Setting
     from pretrieve.pretraining.pairs.pair import PairSampler
-    from pretrieve.pretraining.setting import Setting
     from pretrieve.training.objective import Objective
 
 #: Pair task → its sampler.

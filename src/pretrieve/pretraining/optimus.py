@@ -32,9 +32,8 @@ from torch import nn
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.transformer import seeded
-from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.examples import Masked, Setting
 from pretrieve.pretraining.seed_encoder import SeedEncoder
-from pretrieve.pretraining.setting import Setting
 
 
 def normal_draws(seed: int, draws: np.ndarray, size: int) -> torch.Tensor:

@@ -14,16 +14,15 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.finished_work import leaves_checkpoints
-from pretrieve.models.compiled import compile_layers
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder, save_encoder
 from pretrieve.models.published import read_start
 from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.initial_weights import body_config, every_layer
 from pretrieve.pretraining.objectives import build_objective
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.checkpoint import Checkpoints, Snapshots, unpack_weights
 from pretrieve.training.loop import Outcome, RunSettings, Watcher, content_key, train, write_curve
@@ -138,8 +137,6 @@ def pretrain(
         steps = budget.steps_over(len(objective.examples) if budget.epochs else 0)
         if start is not None:
             continue_heads(objective, start)
-        if run.compiled:
-            compile_layers(objective.module.to(run.device.device))
         at = {place: max(1, round(share * steps)) for place, share in (snapshots or {}).items()}
         kept = Snapshots(Path(checkpoint_dir) / "snapshots", key, at.values())
         outcome = train(

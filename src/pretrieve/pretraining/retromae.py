@@ -18,11 +18,10 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.enhanced_decoder import EnhancedDecoder, inner_rows
 from pretrieve.models.transformer import Transformer
 from pretrieve.models.word_head import MaskedWordHead
-from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.examples import Masked, Setting
 from pretrieve.pretraining.masking import Masking
 from pretrieve.pretraining.mlm import MaskedLanguageModel
 from pretrieve.pretraining.row_masks import RowMasks
-from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
 

@@ -17,9 +17,8 @@ import torch
 from torch import nn
 
 from pretrieve.models.decoder import Decoder
-from pretrieve.pretraining.examples import Masked
+from pretrieve.pretraining.examples import Masked, Setting
 from pretrieve.pretraining.mlm import MaskedLanguageModel
-from pretrieve.pretraining.setting import Setting
 from pretrieve.training.objective import MicroBatch
 
 

@@ -28,7 +28,6 @@ from pretrieve.retrieval.window_search import check_documents
 
 #: Ranks at which recall is measured, as far as the depth reaches.
 CUTS = (1, 10, 100, 1000)
-
 #: Queries that an index is asked at a time; the result does not depend on it.
 BATCH = 1024
 
@@ -105,18 +104,13 @@ def measure(
 ) -> dict:
     """Recall of a run against exact search, on ``sample`` of its queries; printed, written, returned.
 
-    Parameters
-    ----------
-    found : ``depth`` hits of each query
-    exact : called with numbers of the run's queries (n,), ascending; returns the exact run of these, ``depth`` hits each
-    about : what was measured, for the file and the line that is printed
-    path : of the JSON file; None: none is written
+    found: ``depth`` hits of each query; exact: called with numbers of the run's queries (n,), ascending, returns the
+    exact run of these, ``depth`` hits each; about: what was measured, for the file and the line that is printed; path:
+    of the JSON file, None: none is written.
 
-    Returns
-    -------
-    ``{queries, of, seed, depth, recall: {k: mean}, worst: {k: least of a query}, short: queries with fewer hits than
-    exact search has, **about}``, with ``k`` those of :data:`CUTS` that are below ``depth``, and ``depth``; a function of its
-    inputs: nothing is timed.
+    Returns ``{queries, of, seed, depth, recall: {k: mean}, worst: {k: least of a query}, short: queries with fewer hits
+    than exact search has, **about}``, with ``k`` those of :data:`CUTS` that are below ``depth``, and ``depth``; a
+    function of its inputs: nothing is timed.
     """
     chosen = np.sort(np.random.default_rng(seed).choice(len(found), min(sample, len(found)), replace=False))
     mine, best = found.restrict([found.query_ids[row] for row in chosen]), exact(chosen)

@@ -42,10 +42,8 @@ from pretrieve.retrieval.whole_folder import whole_folder
 
 #: Documents or queries that a thread takes at a time.
 _BATCH = 64
-
 #: Field of the ids by which the index is sorted; "id" itself holds them as Anserini does, in another form.
 _ORDER = "id_order"
-
 #: File with the id of every document in the order of Lucene's numbers.
 _IDS = "ids.arrow"
 #: File with the language whose analyser an index was made with.
@@ -75,9 +73,10 @@ def build_index(
         )
     with whole_folder(index_dir) as building:
         ids = _write_index(documents, building, threads, language)
-        _reject_repeated_ids(building, len(ids))
+        ids = ids.take(pc.sort_indices(ids))  # by their bytes, as Lucene does
+        _reject_repeated(ids)
         write_json(building / _LANGUAGE, language)
-        table = pa.table({"id": ids.take(pc.sort_indices(ids))})  # by their bytes, as Lucene does
+        table = pa.table({"id": ids})
         with whole_file(building / _IDS) as stream, pa.ipc.new_file(stream, table.schema) as file:
             file.write_table(table)
     return len(ids)
@@ -150,27 +149,11 @@ def _write_index(
     return ids
 
 
-@java_alone()
-def _reject_repeated_ids(directory: Path, count: int) -> None:
-    java = java_classes()
-    reader = java.DirectoryReader.open(java.Directory.open(java.Paths.get(str(directory))))
-    try:
-        leaves = [reader.leaves().get(i).reader() for i in range(reader.leaves().size())]
-        if sum(leaf.getSortedDocValues(_ORDER).getValueCount() for leaf in leaves) == count:
-            return
-        # In an index sorted by id, document n has the n-th id until the first one that repeats.
-        ids = leaves[0].getSortedDocValues(_ORDER)
-        last = -1
-        for _ in range(count):
-            ids.nextDoc()
-            if ids.ordValue() == last:
-                break
-            last = ids.ordValue()
-        raise DataError(
-            f"document '{ids.lookupOrd(last).utf8ToString()}' occurs twice; give every document its own id."
-        )
-    finally:
-        reader.close()
+def _reject_repeated(ids: pa.LargeStringArray) -> None:
+    """Raise DataError for the first of the ids, in ascending order, that is there twice."""
+    place = pc.index(pc.equal(ids[1:], ids[:-1]), True).as_py()
+    if place >= 0:
+        raise DataError(f"document '{ids[place]}' occurs twice; give every document its own id.")
 
 
 def search(

@@ -16,11 +16,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number, given_texts
 from pretrieve.retrieval.deployment import BM25, DENSE, read_settings
 from pretrieve.retrieval.document_table import DocumentTable
 from pretrieve.retrieval.trec_run import Run
-from pretrieve.text.given_texts import given_texts
 
 #: Of so many documents the shortest is encoded again, and its vector may differ by this share of its length: int8 and bf16 round.
 SAMPLE, FAR = 512, 0.5

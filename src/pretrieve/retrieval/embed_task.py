@@ -8,7 +8,7 @@ store                  retriever                     content
 ``corpus``             all                           (N, dim): of the document tower; of a joint representation ĥ, which has
                                                      no columns if ``parts`` is ``ot``
 ``queries-lexical``    joint, unless ``parts: cls``  (Q, V): μ (:mod:`pretrieve.models.joint`)
-``corpus-lexical``     joint, unless ``parts: cls``  the ``top`` words of each candidate (:mod:`pretrieve.retrieval.lexical`)
+``corpus-lexical``     joint, unless ``parts: cls``  the ``top`` words of each candidate (:mod:`pretrieve.retrieval.embeddings`)
 =====================  ============================  =================================================================
 
 With ``windows`` above 1 (MaxP, :mod:`pretrieve.text.windows`) a row of the corpus is a window, and
@@ -29,8 +29,7 @@ from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.joint import JointTower
 from pretrieve.models.retriever_files import load_retriever
 from pretrieve.retrieval.embed import Compute, Job, Pack, run_jobs, shard_rows
-from pretrieve.retrieval.embeddings import DOCUMENTS, EmbeddingWriter
-from pretrieve.retrieval.lexical import LexicalWriter
+from pretrieve.retrieval.embeddings import DOCUMENTS, EmbeddingWriter, LexicalWriter
 from pretrieve.retrieval.shards import Shards, ShardWriter, remove_store
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import Device

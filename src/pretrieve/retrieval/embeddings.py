@@ -1,23 +1,33 @@
-"""The embedding store: one float32 matrix as ``.npy`` shards (:mod:`pretrieve.retrieval.shards`).
+"""Stores of vectors as ``.npy`` shards (:mod:`pretrieve.retrieval.shards`): one float32 matrix, or sparse vectors.
 
-::
+An embedding store::
 
     corpus-00000.npy  corpus-00001.npy ...   (shard_rows, dim) float32 each, the last one shorter
     corpus.json                              rows, dim, dtype, key, shard_rows, shards: [{file, rows}]; written last
     corpus.plan.json                         the same without shards; written first
+
+**The lexical part of a joint representation** (paper ``dupmae`` §3.2; :mod:`pretrieve.models.joint`). A document keeps the
+``top`` words with the largest entries of its vector μ (V,): their ids and their values. Next to the dense store ``corpus`` is
+``corpus-lexical``, with the same rows::
+
+    corpus-lexical-00000.indices.npy ...   (shard_rows, top) int32: word ids, ascending in each row
+    corpus-lexical-00000.values.npy ...    (shard_rows, top) float32: their entries of μ
+    corpus-lexical.json                    rows, top, vocabulary, key, shard_rows, shards: [{file, rows}]; written last
+
+A query keeps its whole μ: ``queries-lexical`` is an embedding store (rows, V). The lexical score of query q and document d is
+then ``Σ_k μ_q[indices[d, k]] · values[d, k]`` (equation 12), the same number as the product with μ_d zeroed elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 
-from pretrieve.retrieval.shards import ALONE, Part, Shards, ShardWriter, open_store
+from pretrieve.base.errors import DataError
+from pretrieve.retrieval.shards import ALONE, Part, ShardedRows, Shards, ShardWriter, open_store
 
-DTYPE = np.dtype("<f4")
-
+DTYPE, WORDS = np.dtype("<f4"), np.dtype("<i4")
 #: The file in a directory of stores that says which document a window belongs to.
 DOCUMENTS = "corpus-documents.npy"
 
@@ -48,25 +58,68 @@ class EmbeddingWriter(ShardWriter):
         super().__init__(directory, name, plan, [Part("", dim, DTYPE)], shards)
 
 
-class EmbeddingReader:
-    """Read a finished store through memory maps: ``rows``, ``dim`` and ``key`` are attributes.
+class EmbeddingReader(ShardedRows):
+    """A finished store as one matrix (rows, dim) float32 through memory maps; ``rows``, ``dim`` and ``key`` are
+    attributes.
 
     Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
     """
 
     def __init__(self, directory: Path | str, name: str) -> None:
         self.path = Path(directory) / f"{name}.json"
-        meta, (self._matrix,) = open_store(directory, name, {"": ("dim", DTYPE)})
-        self.rows, self.dim, self.key = int(meta["rows"]), int(meta["dim"]), str(meta["key"])
+        meta, (matrix,) = open_store(directory, name, {"": ("dim", DTYPE)})
+        super().__init__(*matrix)
+        (self.rows, self.dim), self.key = self.shape, str(meta["key"])
 
-    def shards(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield (first row, memory map (shard rows, dim) float32) in row order."""
-        return self._matrix.shards()
 
-    def take(self, rows: np.ndarray) -> np.ndarray:
-        """Copy the given rows, (n,) integers in any order, repeats allowed, to (n, dim) float32."""
-        return self._matrix[np.asarray(rows, dtype=np.int64)]
+class LexicalWriter(ShardWriter):
+    """Write the sparse vectors of ``rows`` documents, ``top`` of ``vocabulary`` entries each, shard by shard.
 
-    def read(self) -> np.ndarray:
-        """The whole matrix (rows, dim) float32 in memory: for queries, not for a corpus."""
-        return self._matrix.read()
+    ``write(shard, indices, values)`` takes two arrays (rows of the shard, top); everything else is as in
+    :class:`EmbeddingWriter`.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        name: str,
+        rows: int,
+        top: int,
+        vocabulary: int,
+        key: str,
+        shards: Shards = ALONE,
+    ) -> None:
+        plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key}
+        super().__init__(directory, name, plan, [Part(".indices", top, WORDS), Part(".values", top, DTYPE)], shards)
+
+    def write(self, shard: int, indices: np.ndarray, values: np.ndarray) -> None:
+        """Write one shard: indices and values (rows of the shard, top).
+
+        Raises DataError when a shape is wrong, a value is not finite, or an index is not a word; the message names the
+        row.
+        """
+        bad = (indices < 0) | (indices >= self._plan["vocabulary"])
+        if bad.any():
+            row = self._shards[shard][0] + int(np.argmax(bad.any(axis=1)))
+            raise DataError(
+                f"{self._path(shard, self.parts[0])}: row {row} has a word outside 0..{self._plan['vocabulary'] - 1}; "
+                "check the encoder."
+            )
+        super().write(shard, indices, values)
+
+
+class LexicalReader:
+    """Read a finished store through memory maps: ``rows``, ``top``, ``vocabulary`` and ``key`` are attributes.
+
+    ``indices`` (rows, top) int32 and ``values`` (rows, top) float32 take slices and arrays of rows.
+
+    Raises DataError when the meta file or a shard is missing, short or of another shape; the message says which and what to do.
+    """
+
+    def __init__(self, directory: Path | str, name: str) -> None:
+        self.path = Path(directory) / f"{name}.json"
+        parts = {".indices": ("top", WORDS), ".values": ("top", DTYPE)}
+        meta, matrices = open_store(directory, name, parts, ["vocabulary"])
+        self.indices, self.values = (ShardedRows(*matrix) for matrix in matrices)
+        self.rows, self.top, self.key = int(meta["rows"]), int(meta["top"]), str(meta["key"])
+        self.vocabulary = int(meta["vocabulary"])

@@ -64,6 +64,8 @@ _TYPES = {
     "LayerNorm": f"{_SENTENCE}.layer_norm.LayerNorm",
 }
 _EPS = 1e-5
+#: Between which of its inputs and outputs a module of vectors works.
+_VECTORS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 _IDENTITY, _TANH = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Tanh"
 #: Bodies whose AutoModel has a pooler that no weights are there for.
 _POOLER = ("bert", "roberta", "ernie")
@@ -172,8 +174,7 @@ def _dense(linear: nn.Linear, activation: str, scale: float = 1.0) -> Module:
         "out_features": linear.out_features,
         "bias": linear.bias is not None,
         "activation_function": activation,
-        "module_input_name": "sentence_embedding",
-        "module_output_name": "sentence_embedding",
+        **_VECTORS,
     }
     tensors = {f"linear.{name}": tensor * scale for name, tensor in linear.state_dict().items()}
     return Module("Dense", config, tensors, linear)
@@ -190,8 +191,7 @@ def _behind_the_body(encoder: Encoder | JointEncoder) -> list[Module]:
     pooling = {"embedding_dimension": encoder.config.hidden, "pooling_mode": encoder.pooling, "include_prompt": True}
     modules = [Module("Pooling", pooling), *projection_modules(encoder.projection)]
     if encoder.similarity == "cosine":
-        names = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
-        modules.append(Module("Normalize", names))
+        modules.append(Module("Normalize", _VECTORS))
     return modules
 
 

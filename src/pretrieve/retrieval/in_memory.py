@@ -9,13 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError, of_workflow
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number, given_texts
 from pretrieve.raw.raw_text import check_id
 from pretrieve.retrieval import search as stores
 from pretrieve.retrieval.embeddings import DTYPE, EmbeddingReader
 from pretrieve.retrieval.shards import Part, ShardedRows
 from pretrieve.retrieval.trec_run import Run, first_repeated
-from pretrieve.text.given_texts import given_texts
 
 
 class MatrixReader(EmbeddingReader):
@@ -27,7 +26,7 @@ class MatrixReader(EmbeddingReader):
             raise DataError(f"dense search: passages of shape {vectors.shape}, expected (passages, dim).")
         self.path, self.key = Path("memory"), ""
         self.rows, self.dim = vectors.shape
-        self._matrix = ShardedRows([vectors], Part("", self.dim, DTYPE), self.path)
+        ShardedRows.__init__(self, [vectors], Part("", self.dim, DTYPE), self.path)
 
 
 def search(

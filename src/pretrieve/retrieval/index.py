@@ -45,7 +45,6 @@ from pretrieve.base.files import whole_file, write_json
 from pretrieve.retrieval.embeddings import EmbeddingReader
 
 _TRAIN = {"train": 65_536, "seed": 0, "parallel": False}
-
 #: kind: its options and their values where the configuration has none.
 DEFAULTS: dict[str, dict[str, int | bool]] = {
     "Flat": {},
@@ -57,16 +56,12 @@ DEFAULTS: dict[str, dict[str, int | bool]] = {
 
 #: Index kinds that :func:`build_index` knows.
 KINDS = tuple(DEFAULTS)
-
 #: Smallest value of an option where it is not 1. faiss's graph needs two links.
 _LEAST = {"seed": 0, "links": 2}
-
 #: A code of one byte means 256 centroids, for which k-means needs as many rows.
 _CODES = 256
-
 #: Rows that are added at a time.
 _ADD = 65_536
-
 #: Longest list that faiss-gpu returns; longer ones are searched on the CPU.
 GPU_MAX_K = 2048
 
@@ -108,6 +103,12 @@ def _gpu_resources():
     if not hasattr(faiss, "StandardGpuResources") or faiss.get_num_gpus() == 0:
         return None
     return faiss.StandardGpuResources()
+
+
+def _on_gpu(faiss: ModuleType, index, kind: str):
+    """The index on the first GPU, where there is one and faiss has this kind on it."""
+    resources = _gpu_resources()
+    return index if resources is None or kind not in ("Flat", "IVF") else faiss.index_cpu_to_gpu(resources, 0, index)
 
 
 def top_k(queries: np.ndarray, block: np.ndarray, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
@@ -197,9 +198,7 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     index = _empty(faiss, options, reader.dim)
     if not index.is_trained:
         index.train(_sample(reader, options["train"], options["seed"]))
-    resources = _gpu_resources()
-    if resources is not None and kind in ("Flat", "IVF"):
-        index = faiss.index_cpu_to_gpu(resources, 0, index)
+    index = _on_gpu(faiss, index, kind)
     for start in range(0, reader.rows, _ADD):
         index.add(_take(reader, np.arange(start, min(start + _ADD, reader.rows))))
     set_search(index, options)
@@ -242,7 +241,7 @@ def _sample(reader: EmbeddingReader, rows: int, seed: int) -> np.ndarray:
 
 def _take(reader: EmbeddingReader, rows: np.ndarray) -> np.ndarray:
     """Rows (n,) of the store, (n, dim); DataError where one is not finite, which k-means refuses and a graph does not find."""
-    vectors = reader.take(rows)
+    vectors = reader[rows]
     finite = np.isfinite(vectors).all(axis=1)
     if not finite.all():
         raise DataError(f"{reader.path}: the embedding of row {rows[np.argmin(finite)]} is not finite; encode again.")
@@ -308,9 +307,6 @@ def read_index(directory: Path | str, key: str | None = None, threads: int = 1):
         raise DataError(f"{path}: damaged ({str(error).splitlines()[0]}); {advice}.") from error
     if (index.ntotal, index.d) != (rows, dim):
         raise DataError(f"{path}: {index.ntotal} vectors of {index.d}, expected {rows} of {dim}; {advice}.")
+    index = _on_gpu(faiss, index, options["kind"])
     set_search(index, options)
-    resources = _gpu_resources()
-    if resources is not None and options["kind"] in ("Flat", "IVF"):
-        index = faiss.index_cpu_to_gpu(resources, 0, index)
-        set_search(index, options)
     return index, about

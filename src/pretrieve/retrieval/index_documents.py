@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number, given_texts
 from pretrieve.base.progress import Progress
 from pretrieve.corpora.language import language_of
 from pretrieve.models.sentence_files import expect_modules
@@ -35,7 +35,6 @@ from pretrieve.retrieval.deployment import (
 )
 from pretrieve.retrieval.document_table import DocumentTable, write_documents
 from pretrieve.retrieval.retriever import Retriever, load
-from pretrieve.text.given_texts import given_texts
 from pretrieve.training.device import choose_device
 
 #: Documents that are encoded at a time, and that tell the language.

@@ -29,26 +29,15 @@ from torch.nn import functional
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as dense_search
-from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.embeddings import EmbeddingReader, LexicalReader
 from pretrieve.retrieval.exact_products import WIDE, exact_products
-from pretrieve.retrieval.lexical import LexicalReader
-from pretrieve.retrieval.search import (
-    DenseScorer,
-    Hits,
-    as_run,
-    best_first,
-    check_queries,
-    rank_rows,
-    rounding,
-)
+from pretrieve.retrieval.search import DenseScorer, Hits, as_run, best_first, check_queries, rank_rows, rounding
 from pretrieve.retrieval.trec_run import Run
 
 #: Documents that the first pass scores at a time: 25 MB of indices when they keep 384 words.
 BLOCK = 16_384
-
 #: Queries that :meth:`JointScorer.two_step_run` handles at a time; the result does not depend on it.
 BATCH = 256
-
 #: Queries for which a table of their μ (V, 64) stays in the processor's cache.
 _TABLE = 64
 
@@ -56,18 +45,11 @@ _TABLE = 64
 class JointScorer:
     """Equation 12 for the steps of :func:`pretrieve.retrieval.search.rank_rows`.
 
-    Parameters
-    ----------
-    reader : dense part of N documents, width c; c may be 0 (``parts: ot``)
-    lexical : kept entries of N documents; of them ``indices`` (N, top) int32, no word twice in a row, and ``values`` are read
-    query_embeddings : (Q, c) float32
-    query_lexical : (Q, V) float32
-    threads : for the first pass
+    reader: dense part of N documents, width c; c may be 0 (``parts: ot``). lexical: kept entries of N documents; of
+    them ``indices`` (N, top) int32, no word twice in a row, and ``values`` are read. query_embeddings: (Q, c) float32;
+    query_lexical: (Q, V) float32. threads: for the first pass.
 
-    Raises
-    ------
-    DataError
-        when shapes do not fit together, a number is not finite, or a word is not below V.
+    Raises DataError when shapes do not fit together, a number is not finite, or a word is not below V.
     """
 
     def __init__(
@@ -156,7 +138,7 @@ class JointScorer:
         hits: list[Hits] = []
         for start in range(0, self.queries, BATCH):
             part = np.arange(start, min(start + BATCH, self.queries))
-            rows = np.stack([found for found, _ in rank_rows(dense, candidates, doc_ids, BATCH, part)])
+            rows = np.stack([found for found, _ in rank_rows(dense, candidates, doc_ids, part)])
             for mine, scores in zip(rows, self.exact(part, rows), strict=True):
                 order = best_first(scores, mine, doc_ids)[:depth]
                 hits.append((mine[order], scores[order]))
@@ -168,7 +150,7 @@ class JointScorer:
             stop = min(first + size, self.rows)
             indices = np.array(self._lexical.indices[first:stop], dtype=np.int32)
             values = np.array(self._lexical.values[first:stop], dtype=np.float32)
-            yield first, self._reader.take(np.arange(first, stop)), indices, values
+            yield first, self._reader[first:stop], indices, values
 
     def _longest(self) -> tuple[float, float]:
         """Lengths of the longest dense vector and of the longest row of values; every document is read once."""

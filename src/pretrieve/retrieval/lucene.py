@@ -23,7 +23,6 @@ from pretrieve.corpora.language import NONE
 _MAX_TERMS = 1 << 20
 
 _ALONE = threading.RLock()
-
 #: Share of a job's memory that Java's heap may take, and MB that it has in any case; Python's ids and texts need the rest.
 _HEAP_SHARE, _LEAST_HEAP_MB = 0.6, 512
 

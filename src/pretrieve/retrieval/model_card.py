@@ -133,19 +133,17 @@ def model_card(
             "",
             "**This is the [CLS] part of a joint representation alone**: the scores below are those of both parts.",
         ]
-    lines += ["", "## Use", "", *_use(config, lengths)]
-    lines += ["", facts.search] if facts.search else []
-    lines += ["", "## What its training has seen", "", *_seen(about, name, base, facts.licences)]
-    lines += ["", "## Recipe", "", *_table(about.get("finetuning", {}), "Not recorded: not fine-tuned here.")]
-    lines += [
-        "",
-        "## Encoder",
-        "",
-        *_table({**about.get("encoder", {}), "body": about.get("body", {})}, "Not recorded."),
-    ]
     own = {key: value for key, value in about.items() if key not in _ELSEWHERE}
-    lines += ["", "## Data", "", *_table(own, "Not recorded.")]
-    lines += ["", "## Scores", "", *_scores(facts.metrics)]
+    sections = {
+        "Use": [*_use(config, lengths), *(["", facts.search] if facts.search else [])],
+        "What its training has seen": _seen(about, name, base, facts.licences),
+        "Recipe": _table(about.get("finetuning", {}), "Not recorded: not fine-tuned here."),
+        "Encoder": _table({**about.get("encoder", {}), "body": about.get("body", {})}, "Not recorded."),
+        "Data": _table(own, "Not recorded."),
+        "Scores": _scores(facts.metrics),
+    }
+    for title, section in sections.items():
+        lines += ["", f"## {title}", "", *section]
     return "\n".join([*front, *lines]) + "\n"
 
 

@@ -29,18 +29,12 @@ def rerank(
 ) -> Run:
     """Rank each query's candidates; a query without any has an empty ranking.
 
-    Parameters
-    ----------
-    scorer : :class:`~pretrieve.retrieval.search.DenseScorer` or a joint one, made with the vectors of ``query_ids``
-    candidates : ids of the documents of each query; queries that are not in ``query_ids`` are omitted
-    doc_ids : N ids in row order of the store, or of the documents when its rows are windows
-    query_ids : Q ids in the order of the scorer's queries, which is that of the run
-    documents : (rows,) document of each window (:mod:`pretrieve.retrieval.window_search`); the best window counts
+    scorer: made with the vectors of ``query_ids``. candidates: ids of the documents of each query; queries that are not
+    in ``query_ids`` are omitted. doc_ids: N ids in row order of the store, or of the documents when its rows are
+    windows. query_ids: Q ids in the order of the scorer's queries, which is that of the run. documents: (rows,)
+    document of each window (:mod:`pretrieve.retrieval.window_search`); the best window counts.
 
-    Raises
-    ------
-    DataError
-        when a candidate is not in the corpus or is given twice; both ids are named.
+    Raises DataError when a candidate is not in the corpus or is given twice; both ids are named.
     """
     if len(query_ids) != scorer.queries:
         raise DataError(f"rerank: {len(query_ids)} query ids for {scorer.queries} query vectors; expected one each.")

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.base.given_numbers import given_number
+from pretrieve.base.given import given_number, given_texts
 from pretrieve.base.inside import inside
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.models.int8 import in_int8
@@ -22,7 +22,6 @@ from pretrieve.models.sentence_modules import Reading, read_sentence_transformer
 from pretrieve.raw.checkpoint_files import OWN, room_of
 from pretrieve.retrieval.embed import encode
 from pretrieve.text.encode_words import encode_texts
-from pretrieve.text.given_texts import given_texts
 from pretrieve.text.packing import Packed, Part, constant, pack
 from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
 from pretrieve.training.device import Device
@@ -33,7 +32,7 @@ class Retriever:
     """Texts → vectors whose inner products are the scores; each text is read as ``[CLS] text [SEP]``.
 
     reading: how many tokens of a query and a passage are read at most, and what is put in front of them. Encoding raises as
-    :func:`~pretrieve.text.given_texts.given_texts`.
+    :func:`~pretrieve.base.given.given_texts`.
     """
 
     dual: DualEncoder

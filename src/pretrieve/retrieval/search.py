@@ -32,10 +32,10 @@ from pretrieve.retrieval.trec_run import Run, rank_order
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.
 MARGIN = 32
-
+#: Queries handled at a time; the result does not depend on it.
+BATCH = 1024
 #: Rows that the second pass scores at a time: bounds its memory at queries x BLOCK float64.
 BLOCK = 4096
-
 #: What one query found: rows (n,) int64 and scores (n,) float32, best first.
 Hits = tuple[np.ndarray, np.ndarray]
 
@@ -64,38 +64,25 @@ def search(
     query_embeddings: np.ndarray,
     doc_ids: Sequence[str],
     depth: int,
-    batch: int = 1024,
     query_ids: Sequence[str] | None = None,
     threads: int = 1,
 ) -> Run:
     """Rank all documents by inner product for every query.
 
-    Parameters
-    ----------
-    index_or_reader : an :class:`EmbeddingReader` (streamed from disk, N rows) or a flat faiss index of N vectors
-    query_embeddings : (Q, dim) float32, finite
-    doc_ids : N unique ids in row order
-    depth : hits for each query; all N documents when N is smaller
-    batch : queries handled at a time; the result does not depend on it
-    query_ids : Q ids, by default '0', '1', ...
-    threads : for faiss
+    index_or_reader: an :class:`EmbeddingReader` (streamed from disk, N rows) or a flat faiss index of N vectors.
+    query_embeddings: (Q, dim) float32, finite. doc_ids: N unique ids in row order. depth: hits for each query; all N
+    documents when N is smaller. query_ids: Q ids, by default '0', '1', ... threads: for faiss.
 
-    Raises
-    ------
-    DataError
-        when shapes or counts do not fit together, or an embedding is not finite.
-    ConfigError
-        when ``depth``, ``batch`` or ``threads`` is below 1, or the index is an approximate one.
+    Raises DataError when shapes or counts do not fit together, or an embedding is not finite, and ConfigError when
+    ``depth`` or ``threads`` is below 1, or the index is an approximate one.
     """
     scorer = DenseScorer(index_or_reader, query_embeddings, threads)
-    return ranked_run(scorer, doc_ids, depth, batch, query_ids)
+    return ranked_run(scorer, doc_ids, depth, query_ids)
 
 
-def ranked_run(
-    scorer: Scorer, doc_ids: Sequence[str], depth: int, batch: int = 1024, query_ids: Sequence[str] | None = None
-) -> Run:
+def ranked_run(scorer: Scorer, doc_ids: Sequence[str], depth: int, query_ids: Sequence[str] | None = None) -> Run:
     """The run of a scorer whose rows are documents; arguments as in :func:`search`."""
-    return as_run(rank_rows(scorer, depth, doc_ids, batch), doc_ids, query_ids)
+    return as_run(rank_rows(scorer, depth, doc_ids), doc_ids, query_ids)
 
 
 def as_run(hits: Sequence[Hits], doc_ids: Sequence[str], query_ids: Sequence[str] | None) -> Run:
@@ -224,21 +211,17 @@ def rounding(terms: int, queries: np.ndarray) -> np.ndarray:
 
 
 def rank_rows(
-    scorer: Scorer,
-    depth: int,
-    names: Sequence[str] | None = None,
-    batch: int = 1024,
-    chosen: np.ndarray | None = None,
+    scorer: Scorer, depth: int, names: Sequence[str] | None = None, chosen: np.ndarray | None = None
 ) -> list[Hits]:
     """The best ``depth`` rows of every query (all of them when there are fewer), by steps 1-3 of this module.
 
     names: of the rows; they decide ties. None: the lower row is the better one. chosen: numbers of the queries wanted,
     by default all.
 
-    Raises ConfigError when ``depth`` or ``batch`` is below 1, and DataError when there is not one name for each row.
+    Raises ConfigError when ``depth`` is below 1, and DataError when there is not one name for each row.
     """
-    if depth < 1 or batch < 1:
-        raise ConfigError(f"dense search: depth={depth}, batch={batch}; expected 1 or more.")
+    if depth < 1:
+        raise ConfigError(f"dense search: depth={depth}; expected 1 or more.")
     if names is not None and len(names) != scorer.rows:
         raise DataError(
             f"dense search: {len(names)} document ids for {scorer.rows} embeddings; "
@@ -246,8 +229,8 @@ def rank_rows(
         )
     chosen = np.arange(scorer.queries) if chosen is None else chosen
     hits: list[Hits] = []
-    for start in range(0, len(chosen), batch):
-        hits += _rank_batch(scorer, chosen[start : start + batch], min(depth, scorer.rows), names)
+    for start in range(0, len(chosen), BATCH):
+        hits += _rank_batch(scorer, chosen[start : start + BATCH], min(depth, scorer.rows), names)
     return hits
 
 

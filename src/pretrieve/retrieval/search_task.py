@@ -18,9 +18,8 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_table
 from pretrieve.retrieval.approximation import measure, search_index
 from pretrieve.retrieval.contrastive_entropy import contrastive_entropy
-from pretrieve.retrieval.embeddings import EmbeddingReader
+from pretrieve.retrieval.embeddings import EmbeddingReader, LexicalReader
 from pretrieve.retrieval.index import build_index, check_index, read_index, write_index
-from pretrieve.retrieval.lexical import LexicalReader
 from pretrieve.retrieval.rerank import rerank
 from pretrieve.retrieval.search import DenseScorer, as_run
 from pretrieve.retrieval.trec_run import Run
@@ -67,23 +66,13 @@ def search_task(
 ) -> Run:
     """Rank documents for all queries of a store: at most ``depth`` hits each.
 
-    Parameters
-    ----------
-    options:
-        ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory that does not
-        grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part finds, and 0, the
-        default, of all.
-    candidates:
-        query id → documents: only these are ranked (rerank setting).
-    recall_path:
-        of an approximate search: where its recall against exact search goes; it is printed too.
+    options: ``index``: of :mod:`pretrieve.retrieval.index`, by default exact search of the shards on disk, in memory
+    that does not grow with the corpus; ``joint_candidates``: joint scores of this many documents that the dense part
+    finds, and 0, the default, of all. candidates: query id → documents: only these are ranked (rerank setting).
+    recall_path: of an approximate search: where its recall against exact search goes; it is printed too.
 
-    Raises
-    ------
-    DataError
-        when stores and ids do not fit together.
-    ConfigError
-        when an index cannot be built, or does not go with the representation.
+    Raises DataError when stores and ids do not fit together, and ConfigError when an index cannot be built, or does not
+    go with the representation.
     """
     options = dict(options or {})
     documents, names = read_documents(stores), ids.query_ids

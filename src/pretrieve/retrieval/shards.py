@@ -11,10 +11,9 @@ model, texts and settings). A restart with the same plan keeps the shards that a
 file, as Snakemake does before it runs a job again; any other plan removes them. A shard
 is moved to its name only when it is whole, so a shard that exists is complete.
 
-Most stores have one file a shard (:mod:`pretrieve.retrieval.embeddings`); those of sparse vectors have two parts
-(:mod:`pretrieve.retrieval.lexical`). Shards can be written in any order and by several processes: one of them *owns* the store,
-which means that it alone removes what is left of another plan, before the others look, and writes the meta file, after
-they are done.
+Most stores have one file a shard; those of sparse vectors have two parts (:mod:`pretrieve.retrieval.embeddings` has both kinds).
+Shards can be written in any order and by several processes: one of them *owns* the store, which means that it alone removes
+what is left of another plan, before the others look, and writes the meta file, after they are done.
 """
 
 from __future__ import annotations
@@ -172,8 +171,8 @@ class ShardedRows:
 
 def open_store(
     directory: Path | str, name: str, parts: dict[str, tuple[str, np.dtype]], numbers: Sequence[str] = ()
-) -> tuple[dict, list[ShardedRows]]:
-    """A finished store through memory maps: its meta file, and one matrix for each part.
+) -> tuple[dict, list[tuple[list[np.ndarray], Part, Path]]]:
+    """A finished store through memory maps: its meta file, and of each part what makes its :class:`ShardedRows`.
 
     parts: suffix → (name of the number in the meta file that is its width, type of its entries); numbers: what else the
     meta file must have.
@@ -202,7 +201,7 @@ def open_store(
                 "Delete it and run the encoder again."
             )
         maps = [open_shard(file, (count, part.width), part.dtype, path) for file, count in mine]
-        matrices.append(ShardedRows(maps, part, path))
+        matrices.append((maps, part, path))
     return meta, matrices
 
 

@@ -22,11 +22,10 @@ import numpy as np
 
 from pretrieve.base.errors import DataError
 from pretrieve.retrieval.embeddings import DOCUMENTS
-from pretrieve.retrieval.search import MARGIN, Hits, Scorer, best_first, rank_rows
+from pretrieve.retrieval.search import BATCH, MARGIN, Hits, Scorer, best_first, rank_rows
 
 #: Rounds of step 2.
 TRIES = 3
-
 #: Scores that step 3 holds at a time, one for each query and document: 64 MB.
 _HELD = 1 << 24
 
@@ -55,7 +54,6 @@ def rank_documents(
     documents: np.ndarray | None,
     doc_ids: Sequence[str],
     depth: int,
-    batch: int = 1024,
     chosen: np.ndarray | None = None,
 ) -> list[Hits]:
     """The best ``depth`` documents (numbers) of every query of any scorer, by the steps of this module.
@@ -66,21 +64,21 @@ def rank_documents(
     Raises DataError when a document has no window, or counts do not fit together.
     """
     if documents is None:
-        return rank_rows(scorer, depth, doc_ids, batch, chosen)
+        return rank_rows(scorer, depth, doc_ids, chosen)
     documents = check_documents(documents, scorer.rows, doc_ids)
     chosen = np.arange(scorer.queries) if chosen is None else chosen
     hits: dict[int, Hits | None] = dict.fromkeys(chosen.tolist())
     still_open = chosen
     count = -(-depth * scorer.rows // max(1, len(doc_ids))) + MARGIN
     for _ in range(TRIES):
-        found = rank_rows(scorer, count, None, batch, still_open)
+        found = rank_rows(scorer, count, None, still_open)
         for query, windows in zip(still_open.tolist(), found, strict=True):
             hits[query] = _documents_of(windows, documents, doc_ids, depth, count >= scorer.rows)
         still_open = np.array([query for query in still_open.tolist() if hits[query] is None], dtype=np.int64)
         if not len(still_open):
             break
         count *= 4
-    at_once = min(batch, max(1, _HELD // max(1, len(doc_ids))))
+    at_once = min(BATCH, max(1, _HELD // max(1, len(doc_ids))))
     for start in range(0, len(still_open), at_once):
         part = still_open[start : start + at_once]
         for query, hit in zip(part.tolist(), _exhaustive(scorer, part, documents, doc_ids, depth), strict=True):

@@ -252,10 +252,6 @@ class TokenStore:
     def n_sentences(self) -> int:
         return len(self.sentence_starts) - 1
 
-    def sentence(self, index: int) -> np.ndarray:
-        """Token ids of one sentence."""
-        return self.tokens[self.sentence_starts[index] : self.sentence_starts[index + 1]]
-
     def passage_article(self) -> np.ndarray:
         """(P,) article of each passage."""
         return self.article_of(np.arange(self.n_passages))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import check_choice
 
 PRECISIONS = ("auto", "fp32", "bf16")
 #: Kernels of oneDNN that are kept. It makes one for every shape of a product in bf16, and a packed batch has new shapes in each
@@ -34,8 +34,7 @@ def choose_device(precision: str = "auto", threads: int = 1) -> Device:
     CPUs bf16 is emulated and slower than fp32. The number of threads is part of what makes a CPU run repeatable: sums are
     split differently by another number.
     """
-    if precision not in PRECISIONS:
-        raise ConfigError(f"precision {precision!r} is not allowed; choose from {list(PRECISIONS)}.")
+    check_choice("precision", precision, PRECISIONS)
     torch.set_num_threads(threads)
     if torch.cuda.is_available():
         # With cuDNN's attention, steps of new shapes took seconds on an H100, and a packed batch has new shapes in each step.

@@ -36,8 +36,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pretrieve.base.errors import ConfigError, PretrieveError
+from pretrieve.base.program import die_with_parent
 from pretrieve.training import gpu_lock
-from pretrieve.training.parent import die_with_parent
 
 #: The environment between this program and those it starts.
 SCHEDULER, SHARE, NOTE, TOKEN_SHARE = (

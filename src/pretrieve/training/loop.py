@@ -29,10 +29,9 @@ from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, Snapshots, State, pack_state, pack_weights, unpack_state
 from pretrieve.training.csv_rows import write_rows
 from pretrieve.training.device import Device
-from pretrieve.training.heads_first import Phases
 from pretrieve.training.memory import out_of_memory
 from pretrieve.training.objective import MicroBatch, Objective
-from pretrieve.training.optimiser import OptimiserConfig
+from pretrieve.training.optimiser import OptimiserConfig, Phases
 from pretrieve.training.processes import ALONE, Processes
 from pretrieve.training.step import accumulate
 
@@ -74,18 +73,10 @@ class Prefetch:
 class RunSettings:
     """How one training run is done. Of all this only the seed, and the device's precision, decide what comes out.
 
-    Parameters
-    ----------
-    checkpoint_seconds:
-        a run that has a place for checkpoints saves one this often.
-    processes:
-        the group that shares each batch; every member is called with the same arguments and ends with the same weights.
-    stop:
-        asked after every step but the last: whether to save and end here. One process that says yes is enough for all.
-    token_budget:
-        tokens of a micro-batch of pre-training; None: the device's default.
-    compiled:
-        pre-train with compiled layers (:mod:`pretrieve.models.compiled`), which changes no result but for rounding.
+    checkpoint_seconds: a run that has a place for checkpoints saves one this often. processes: the group that shares
+    each batch; every member is called with the same arguments and ends with the same weights. stop: asked after every
+    step but the last, whether to save and end here; one process that says yes is enough for all. token_budget: tokens
+    of a micro-batch of pre-training; None: the device's default.
     """
 
     device: Device
@@ -94,7 +85,6 @@ class RunSettings:
     processes: Processes = ALONE
     stop: Callable[[], bool] | None = None
     token_budget: int | None = None
-    compiled: bool = False
 
 
 class TrainingError(PretrieveError):
@@ -141,24 +131,14 @@ def train(
 ) -> Outcome:
     """Train ``objective.module`` in place for ``config.steps`` steps.
 
-    Parameters
-    ----------
-    checkpoints:
-        where to resume from, and to save to; None trains without.
-    watcher:
-        looks on after every step (validation); its state is saved and restored with the run's.
-    expected_first:
-        loss term → what it should be at step 0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
+    checkpoints: where to resume from, and to save to; None trains without. watcher: looks on after every step
+    (validation); its state is saved and restored with the run's. expected_first: loss term → what it should be at step
+    0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
 
-    Raises
-    ------
-    Stopped
-        when ``run.stop`` said so.
-    OutOfMemory
-        when a micro-batch does not fit into the GPU; the message says how many tokens would.
-    TrainingError
-        when the loss or its gradient is NaN or infinite; the message has step, learning rate, loss terms and batch ids.
-        The weights are then those of the step before. Also when a first loss is not the expected one.
+    Raises Stopped when ``run.stop`` said so; OutOfMemory when a micro-batch does not fit into the GPU (the message says
+    how many tokens would); TrainingError when the loss or its gradient is NaN or infinite (the message has step,
+    learning rate, loss terms and batch ids; the weights are then those of the step before), or a first loss is not the
+    expected one.
     """
     device, processes = run.device, run.processes
     module = objective.module.to(device.device)

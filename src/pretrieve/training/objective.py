@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
@@ -39,7 +40,7 @@ class Trained(Protocol):
     beside the encoder under names of its own into an ``nn.ModuleDict``; ``word_terms`` are those of their loss terms that are the
     cross-entropy of a word, which begins near ln V.
 
-    An objective whose later batches depend on the weights (:mod:`pretrieve.finetuning.train_ance`) also has
+    An objective whose later batches may depend on the weights (:mod:`pretrieve.finetuning.train_ance`) also has
     ``known_until(step)``: the last step whose batches can be made when those of ``step`` are. The loop makes none ahead behind
     it.
     """
@@ -106,6 +107,21 @@ def tokens_of_each(packed: Packed) -> np.ndarray:
     lengths = np.empty_like(packed.lengths)
     lengths[packed.order] = packed.lengths
     return lengths
+
+
+def cut_step(
+    items: Any,
+    pack: Callable[[Any], MicroBatch],
+    tokens: Callable[[Any], np.ndarray],
+    budget: int,
+    parts: int,
+) -> list[MicroBatch]:
+    """The items of a step as micro-batches, cut by :func:`cut_evenly`. ``items``: n of them, of which an array of
+    positions takes some; ``pack``: makes a micro-batch of some; ``tokens``: (n,) of each item, from the data of all of
+    them packed."""
+    whole = pack(items)
+    pieces = cut_evenly(tokens(whole.data), budget, parts)
+    return [whole] if len(pieces) == 1 else [pack(items[piece]) for piece in pieces]
 
 
 def cut_evenly(tokens: np.ndarray, budget: int, parts: int) -> list[np.ndarray]:

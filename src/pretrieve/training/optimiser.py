@@ -1,4 +1,4 @@
-"""Optimisers and learning-rate schedules.
+"""Optimisers, learning-rate schedules, and the two phases of a training that begins with its heads.
 
 ``adamw``      with linear warm-up and linear decay, as BERT was trained (Devlin et al. 2019, appendix A.2).
 ``lamb``       SEED-Encoder's fine-tuning, see :mod:`pretrieve.training.lamb`.
@@ -15,16 +15,23 @@ parameter x with gradient g, at step t = 1, 2, …::
 No momentum and no step size of its own. What differs from T5X: matrices with a side below 128 are factored too (T5X keeps their
 full v); a floor of 1e-30 under v instead of 1e-30 added to g²; torch takes min(lr, 1/√t) for lr, which is lr for the first 1/lr²
 steps (a million at 1e-3). T5X decays no weights and clips no gradient: give ``weight_decay=0, clip=0`` for that.
+
+**Heads first**: for the first ``heads_steps`` steps only what is trained beside the body learns, then all. A fresh word head or
+decoder sends a trained body large gradients that mean nothing yet, and the body loses what it knows before the head has learnt to
+read it. Word embeddings that a head shares with the body belong to the body. An own choice, equal for all objectives that are
+compared; no paper has it. The two phases have one optimiser each, with moments and a schedule of its own: in the first one the
+rate rises over its first tenth and stays, in the second one it is that of :func:`learning_rate_at` over the other steps. Which
+phase a step is in follows from its number, so a killed run continues in the right one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
-from pretrieve.base.errors import ConfigError
+from pretrieve.base.errors import ConfigError, check_choice
 from pretrieve.training.lamb import Lamb
 
 OPTIMISERS = ("adamw", "adafactor", "lamb")
@@ -42,7 +49,7 @@ class OptimiserConfig:
     name: one of ``OPTIMISERS``; LAMB uses AdamW's constants, Adafactor only ``weight_decay``. schedule: one of ``SCHEDULES``.
     schedule_steps: the step at which the schedule ends, warm-up being a share of it; 0: ``steps``. SEED-Encoder's and ANCE's
     released checkpoints are from before the end of theirs. heads_steps, heads_rate: the first
-    of ``steps``, in which the body stays as it is, and their peak rate (0: learning_rate); :mod:`pretrieve.training.heads_first`.
+    of ``steps``, in which the body stays as it is, and their peak rate (0: learning_rate).
 
     Raises ConfigError for an unknown word or a value out of its range.
     """
@@ -78,9 +85,8 @@ class OptimiserConfig:
                 f"schedule_steps={self.schedule_steps}, steps={self.steps}: the learning rate would be 0 before the end; "
                 "expected at least as many as steps, or 0."
             )
-        for what, value, allowed in (("optimiser", self.name, OPTIMISERS), ("schedule", self.schedule, SCHEDULES)):
-            if value not in allowed:
-                raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        check_choice("optimiser", self.name, OPTIMISERS)
+        check_choice("schedule", self.schedule, SCHEDULES)
 
 
 def learning_rate_at(config: OptimiserConfig, step: int) -> float:
@@ -125,3 +131,52 @@ def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.Op
     if config.name == "lamb":
         return Lamb(groups, config.learning_rate, betas, config.eps)
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.eps, fused=True)
+
+
+def rate_of(config: OptimiserConfig, step: int) -> float:
+    """Learning rate of a step, whichever phase it is in.
+
+    >>> config = OptimiserConfig(12, 1.0, warmup=0.2, heads_steps=2, heads_rate=3.0)
+    >>> [rate_of(config, step) for step in (0, 1, 2, 3, 11)]
+    [3.0, 3.0, 0.5, 1.0, 0.125]
+    """
+    if step < config.heads_steps:
+        alone = OptimiserConfig(config.heads_steps, config.heads_rate or config.learning_rate, schedule="constant")
+        return learning_rate_at(alone, step)
+    both = replace(config, steps=config.steps - config.heads_steps, heads_steps=0)
+    return learning_rate_at(both, step - config.heads_steps)
+
+
+class Phases:
+    """The phases of a run that begins at step ``first``. :meth:`reach` is to be called when that many steps are done;
+    ``optimiser`` is that of the next step.
+
+    Raises ConfigError when nothing is trained beside the body.
+    """
+
+    def __init__(self, module: nn.Module, config: OptimiserConfig, first: int) -> None:
+        self._module, self._config = module, config
+        trained = [(name, one) for name, one in module.named_parameters() if one.requires_grad]
+        self._body = [one for name, one in trained if "body" in name.split(".")]
+        if config.heads_steps and len(self._body) == len(trained):
+            raise ConfigError(
+                f"heads_steps: {config.heads_steps}, but this objective trains nothing besides the body; expected 0."
+            )
+        self._begin(first < config.heads_steps)
+
+    def _begin(self, frozen: bool) -> None:
+        for parameter in self._body:
+            parameter.requires_grad_(not frozen)
+        self.optimiser = make_optimiser(self._module, self._config)
+
+    def reach(self, done: int) -> None:
+        """With the last step of the heads, all begin to learn."""
+        if done == self._config.heads_steps:
+            self._begin(False)
+
+    def set_rate(self, step: int) -> float:
+        """Give the optimiser the learning rate of a step; returns it."""
+        rate = rate_of(self._config, step)
+        for group in self.optimiser.param_groups:
+            group["lr"] = rate
+        return rate

@@ -16,7 +16,7 @@ import torch
 from torch import distributed, nn
 
 from pretrieve.base.errors import ConfigError
-from pretrieve.training.parent import die_with_parent
+from pretrieve.base.program import die_with_parent
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def accumulate(
     weigh(contrast).backward()
     for number, batch in reversed(own):
         vectors, losses = encoded[number] if number == kept else encode(number, batch, True)
-        # Vectors of a frozen body have no graph (pretrieve.training.heads_first).
+        # Vectors of a frozen body have no graph (pretrieve.training.optimiser).
         ends, gradients = ([vectors], [leaves[number].grad.to(vectors.dtype)]) if vectors.requires_grad else ([], [])
         if losses:
             ends.append(weigh(losses))

@@ -29,7 +29,6 @@ NO_RESULT = {
     "pretrieve.base.errors": "texts of errors",
     "pretrieve.base.disk": "what is said of a full disk",
     "pretrieve.base.progress": "what a terminal shows, and how long a run still takes",
-    "pretrieve.training.parent": "ends a process with its parent",
     "pretrieve.base.finished_work": "when checkpoints are removed",
     "pretrieve.benchmarks.readers": "a registry: the rule names the data set's entry and module",
     "pretrieve.corpora.readers": "a registry: the rule names the entries and modules of the corpus's formats",

@@ -49,9 +49,9 @@ from pretrieve.operations.bundle.contents import (
 )
 from pretrieve.operations.bundle.jobs import Job, dependents, in_order
 from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.examples import Setting
 from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.pretrain import make_encoder
-from pretrieve.pretraining.setting import Setting
 from pretrieve.text.token_store import TokenStore
 
 #: Default size of the largest bundle.

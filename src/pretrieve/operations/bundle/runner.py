@@ -27,12 +27,11 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import write_json
 from pretrieve.base.inside import plain_name
-from pretrieve.base.program import Tee, hold_job, run_program
+from pretrieve.base.program import Tee, die_with_parent, hold_job, run_program
 from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.operations.bundle.archive import check_sum
 from pretrieve.operations.bundle.jobs import Call, Job, dependents, makers
 from pretrieve.operations.bundle.results import packed_jobs, write_slice
-from pretrieve.training.parent import die_with_parent
 
 JOBS = "jobs.json"
 #: What a result may depend on: written into the manifest.

@@ -29,7 +29,7 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 class Step:
     """tokens: that one step reads; flops: of all its matrix products, both ways; texts: how many; gathered: numbers that are
     picked out of the vocabulary and not multiplied (the backward pass of a maximum over the words); frozen: flops where the body
-    is only read (:mod:`pretrieve.training.heads_first`)."""
+    is only read (:mod:`pretrieve.training.optimiser`)."""
 
     tokens: float = 0.0
     flops: float = 0.0

@@ -69,7 +69,7 @@ def read_vectors(store: Path, texts: Texts) -> np.ndarray:
         reader = EmbeddingReader(store, name)
         if len(rows) and rows.max() >= reader.rows:
             raise DataError(f"{reader.path}: {reader.rows} rows, row {rows.max()} is wanted. Embed the task again.")
-        parts.append(reader.take(rows).astype(np.float64))
+        parts.append(reader[rows].astype(np.float64))
     vectors = np.concatenate(parts)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not (lengths > 0).all():

@@ -1,10 +1,22 @@
-"""Texts that a caller in Python gives, checked before tokenizers or Java read them."""
+"""Texts and whole numbers that a caller in Python gives, checked before tokenizers, Java, torch or faiss read them:
+none of these says which argument is wrong, and torch and faiss do not take NumPy's numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from numbers import Integral
 
 from pretrieve.base.errors import ConfigError, DataError
+
+
+def given_number(value: object, name: str, least: int = 1, expected: str = "") -> int:
+    """The number as Python's own; ``name``: what it is called in a message; ``expected``: what that says of it.
+
+    Raises ConfigError where it is no whole number, or below ``least``.
+    """
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+        raise ConfigError(f"{name}={value!r}; expected {expected or f'{least} or more, a whole number'}.")
+    return int(value)
 
 
 def given_texts(texts: Iterable[str], name: str) -> list[str]:
