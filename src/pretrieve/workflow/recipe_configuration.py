@@ -147,6 +147,9 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
     """The key of the configuration that an option of a recipe comes from."""
     entry, scale = config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"]
     base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
+    part = "reranker" if recipe_kind(config, recipe) == "cross-encoder" else "finetuning"
+    if "my_corpus_found" in config and option in config["my_corpus_options"][part]:
+        return f"my_corpus_options.{part}.{option}"  # its recipes were made of these
     if option in entry.get("options", {}):
         return f"recipes.{recipe}.options.{option}"
     for name in (base, "all"):
@@ -173,10 +176,10 @@ def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None, op
     sources, places = options.get("negatives", []), options.get("group", 1) - 1
     if not options["steps"]:
         return
-    given = f"recipes.{recipe}.options.negatives"
-    if sources and not places and _origin(config, recipe, variant, "negatives") == given:
+    if sources and not places and "negatives" in config["recipes"][recipe].get("options", {}):
         raise ConfigError(
-            f"config: {given}: {sources}, but group is 1, a place for the relevant document alone; set group: 2 or more"
+            f"config: {_origin(config, recipe, variant, 'negatives')}: {sources}, but group is 1, a place for the relevant "
+            "document alone; set group: 2 or more"
         )
     if "pool" in options and options["pool"] * max(1, len(sources) if options["sources"] == "union" else 1) < places:
         of = "of each list" if sources else "at random, as negatives is []"
