@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, check_names, nearest
+from pretrieve.models.published_configs import BERT_SIZES
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.raw.hub import place_of
+from pretrieve.raw.json_file import read_json
 from pretrieve.workflow.job_options import encoder_options, from_outside, objective_options
 from pretrieve.workflow.snapshots import check_snapshots
 
@@ -90,6 +94,14 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
                 )
         seen.append(start)
         start = config["encoders"][start].get("start")
+    layers = scale["layers"].get(encoder.get("layers")) if start is None else _layers_of(start)
+    for one in reversed(seen if start else seen[:-1]):
+        every = config["encoders"][one].get("layers_of_start", 1)
+        if layers is not None and layers < every:
+            raise ConfigError(
+                f"config: encoders.{one}.layers_of_start: {every}, but its start has {layers} layers; expected at most {layers}"
+            )
+        layers = layers and layers // every
     try:
         made = encoder_options(config, name)
     except ConfigError as error:
@@ -100,6 +112,14 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
             f"{where}.dim: {encoder['dim']} is {made.dim}, but with head none a vector is the body's {made.body['hidden']} "
             "numbers; expected as many, or another head"
         )
+
+
+def _layers_of(start: str) -> int | None:
+    """The layers of a published checkpoint; None where its ``config.json`` is still to be fetched, or does not say."""
+    file = Path(place_of(start)) / "config.json"
+    shown = read_json(file, "the settings of a model of transformers") if file.is_file() else {}
+    layers = shown.get(BERT_SIZES["layers"]) if isinstance(shown, Mapping) else None
+    return layers if isinstance(layers, int) else None
 
 
 def _check_together(where: str, options: Mapping[str, Any]) -> None:

@@ -39,6 +39,7 @@ from pretrieve.workflow.my_corpus_recipes import (
     recipes_beside,
     recipes_of,
 )
+from pretrieve.workflow.recipe_configuration import LEAST_TOKENS
 from pretrieve.workflow.scales import at_scale
 from pretrieve.workflow.stage_code import stage_code
 
@@ -82,8 +83,7 @@ def _check_options(config: Mapping[str, Any]) -> None:
     check_recipe(at_scale(config))
     room = options["scale"]["body"]["max_positions"]
     for where, given in (("", options), *((f"{name}.", options[name]) for name in ("finetuning", "reranker"))):
-        # The least: [CLS], a title that takes half, [SEP], a token of the text, [SEP].
-        for option, low in (("query_length", 3), ("passage_length", 7)):
+        for option, low in LEAST_TOKENS.items():
             if option in given and not low <= given[option] <= room:
                 raise ConfigError(
                     f"config: my_corpus_options.{where}{option}: {given[option]} is not allowed; expected {low} to {room}, the "

@@ -20,6 +20,8 @@ _SHAPE = {
     "ot": ("parts", "top", "activation", "sep", "lexical_head", "zeroed"),
     "both": ("parts", "cls_dim", "top", "activation", "sep", "lexical_head", "zeroed"),
 }
+#: Tokens that a query and a candidate need: [CLS], a title that takes half, [SEP], a token of the text, [SEP].
+LEAST_TOKENS = {"query_length": 3, "passage_length": 7}
 _ONE_TOWER = {"sharing": "sde", "representation": "dense"}
 #: Trainer, or kind of a recipe for examples → options that it ignores, or admits one value of.
 _FIXED: dict[str, dict[str, Any]] = {
@@ -160,13 +162,19 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
 
 
 def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
-    """No text may be longer than what a body reads; this is checked now and not in the first long batch."""
+    """No text may be longer than what a body reads, nor so short that only a title is left; this is checked now and not in the
+    first batch."""
     room = config["scales"][config["scale"]]["body"]["max_positions"]
-    for key in ("query_length", "passage_length"):
+    for key, low in LEAST_TOKENS.items():
         if options.get(key, 0) > room:
             raise ConfigError(
                 f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens, but scales.{config['scale']}"
                 f".body.max_positions is {room}; expected at most {room}: set a shorter length, or more positions"
+            )
+        if options["kind"] in RETRIEVAL_KINDS and options[key] < low:
+            raise ConfigError(
+                f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens; expected {low} or more, with [CLS], "
+                "[SEP] and a title"
             )
 
 
