@@ -51,6 +51,8 @@ class Amount:
         for part in (*made["budgets"].values(), made["finetuning"], made["reranker"]):
             for key in {"steps", "heads_steps"} & part.keys():
                 part[key] = max(1, round(part[key] * self.factor))
+            if "heads_steps" in part and "steps" in part:
+                part["heads_steps"] = min(part["heads_steps"], part["steps"] - 1)  # the body has to learn too
         return made
 
 
