@@ -10,6 +10,7 @@ job alone, or by nobody; a grade is part of a cut.
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from pretrieve.reporting.tables.results import Setting
 from pretrieve.workflow import configuration
 from pretrieve.workflow.commands import DEFAULT_SCALE
 from pretrieve.workflow.config_files import read_config
-from pretrieve.workflow.configuration import config_hash
+from pretrieve.workflow.configuration import check_config, config_hash
 from pretrieve.workflow.job_options import (
     chain_of,
     encoder_options,
@@ -319,6 +320,13 @@ def test_the_repositorys_configuration(config) -> None:
             "scales.demo.finetuning.all.passage_length",
             256,
             ["scales.demo.finetuning.all.passage_length: 256 tokens", "body.max_positions is 128"],
+        ),
+        ("scales.demo.passage_length", 6, ["scales.demo.passage_length: 6", "less than the minimum of 7"]),
+        ("recipes.dpr-hard.options", {"passage_length": 5}, ["dpr-hard.options.passage_length: 5 tokens; expected 7"]),
+        (
+            "encoders.bert.layers_of_start",
+            3,
+            ["bert.layers_of_start: 3, but its start has 2 layers; expected at most 2"],
         ),
         ("scales.demo.finetuning.news.query_length", 130, ["finetuning.news.query_length: 130", "at most 128"]),
         (
@@ -724,3 +732,20 @@ def test_alternation() -> None:
 
 def test_the_metrics_of_examples_are_those_that_are_computed():
     assert configuration.METRICS == example_metrics.METRICS
+
+
+def test_layers_of_a_start_that_is_there_are_counted(config: dict, tmp_path: Path) -> None:
+    """Its ``config.json`` says how many there are; the job that found out came after the corpus and its vocabulary."""
+    (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 6}))
+    config["encoders"]["base"] |= {"start": f"dir:{tmp_path}", "layers_of_start": 3}
+    config["encoders"]["bert"]["layers_of_start"] = 2
+    check_config(config, config["tables"])
+    for encoder, wanted, found in (("bert", 3, 2), ("base", 7, 6)):
+        config["encoders"][encoder]["layers_of_start"] = wanted
+        with pytest.raises(
+            ConfigError, match=rf"{encoder}.layers_of_start: {wanted}, but its start has {found} layers"
+        ):
+            check_config(config, config["tables"])
+    for text in ("[]", "{}"):
+        (tmp_path / "config.json").write_text(text)
+        check_config(config, config["tables"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.my_corpus_rows import table_inputs, table_request
 from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.scales import at_scale
 
 PROJECT = Path(__file__).resolve().parents[1]
 
@@ -117,6 +119,109 @@ def test_a_recipe_brings_what_it_goes_on_from(folder: Path, config: dict) -> Non
     assert set(my_corpus.with_my_corpus(config)["recipes"]) == {"dpr-hard", "dpr-bm25", "as-it-is", "reranker"}
 
 
+NO_RETRIEVER = {"as-it-is", "dupmae-teacher", "dupmae-teacher-cls", "sts", "sections", "glue", "news"}
+
+
+@pytest.mark.parametrize("scale", ["demo", "paper"])
+def test_every_recipe_that_trains_a_retriever_of_vectors_is_configured(folder: Path, config: dict, scale: str) -> None:
+    """Chains were refused for options of the scale that nobody had written for this folder: another head of the start, a mean
+    where [CLS] is needed, a thousand negatives."""
+    config |= {"my_corpus": str(folder), "scale": scale}
+    for recipe in config["recipes"]:
+        config["my_corpus_options"]["recipe"] = recipe
+        joint = recipe.startswith("dupmae") and not recipe.endswith("-cls")
+        if recipe in NO_RETRIEVER or joint:
+            words = "trains no retriever" if recipe in NO_RETRIEVER else "set .*finetuning.representation: dense"
+            with pytest.raises(ConfigError, match=rf"my_corpus_options.recipe: '{recipe}'.*{words}"):
+                my_corpus.with_my_corpus(config)
+            continue
+        made = my_corpus.with_my_corpus(config)
+        check_config(made, made["tables"])
+        for name in made["recipes"].keys() - {"reranker", "as-it-is"}:
+            options, own = recipe_options(made, name, "my-corpus"), config["my_corpus_options"]
+            given = dict(own["reranker" if options["kind"] == "cross-encoder" else "finetuning"])
+            given |= at_scale(config)["recipes"][name].get("options", {})  # ance-long has steps of its own
+            for key in ("batch", "steps", "learning_rate", "pooling", "similarity", "temperature"):
+                assert options.get(key) == given.get(key), (recipe, name, key)
+            assert (options["query_length"], options["passage_length"]) == (64, 256)
+            assert options["schedule_steps"] == 0, "a rate of 273,437 steps would not leave its warm-up"
+            assert options["group"] == (given["group"] if options["negatives"] else 1)
+            assert options["pool"] <= made["mining_depth"]
+            assert options["refresh"] == (min(-(-given["steps"] // 3), 10_000) if name.startswith("ance") else 0)
+
+
+def test_dupmaes_three_stages_are_the_papers(folder: Path, config: dict) -> None:
+    """What a user says of the last is said of its shape and its steps, not of its negatives."""
+    config["my_corpus"] = str(folder)
+    options = config["my_corpus_options"]
+    options["recipe"] = "dupmae-3stage"
+    options["finetuning"] |= {"representation": "dense", "negatives": ["bm25"], "pool": 50, "contrastive_weight": 0.1}
+    made = my_corpus.with_my_corpus(config)
+    check_config(made, made["tables"])
+    stage = {name: recipe_options(made, name, "my-corpus") for name in made["recipes"]}
+    assert stage.keys() == {f"dupmae-{name}" for name in ("1stage", "2stage", "3stage", "teacher")} | {
+        "reranker",
+        "as-it-is",
+    }
+    assert stage["dupmae-3stage"]["negatives"] == ["bm25"] and stage["dupmae-3stage"]["teacher"] == "dupmae-teacher"
+    assert stage["dupmae-3stage"]["start"] == "dupmae-2stage" and stage["dupmae-2stage"]["start"] == "dupmae-1stage"
+    for name in ("dupmae-2stage", "dupmae-teacher"):
+        assert stage[name]["negatives"] == ["mined:dupmae-1stage"]
+    assert stage["dupmae-2stage"]["pool"] == 50 and stage["dupmae-teacher"]["pool"] == options["reranker"]["pool"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "words"),
+    [
+        ("ance", {"pool": 500}, "finetuning.pool: 500 documents of each list of negatives, but mining_depth is 200"),
+        ("dpr-hard", {"pool": 1, "group": 4}, "finetuning.pool: 1 for a query, of each list, but a group has 3"),
+        ("dupmae-3stage-cls", {"group": 1}, "finetuning: group 1 leaves a query no negative"),
+        ("dupmae-3stage-cls", {"loss": "hinge"}, "finetuning.loss: 'hinge' is not allowed; allowed: distillation"),
+        (
+            "dual-t5-ade",
+            {"head": "none"},
+            "finetuning.head: with none a vector is the body's 384 numbers, but .*dim 768",
+        ),
+        (
+            "dpr-bm25",
+            {"negatives": ["mined:nix"]},
+            "finetuning: 'nix', which dpr-bm25 starts from or takes negatives of",
+        ),
+    ],
+)
+def test_options_of_a_chain_are_refused_by_the_users_keys(
+    folder: Path, config: dict, recipe: str, given: dict, words: str
+) -> None:
+    config["my_corpus"] = str(folder)
+    config["my_corpus_options"]["recipe"] = recipe
+    config["my_corpus_options"]["finetuning"] |= given
+    with pytest.raises(ConfigError, match=rf"config: my_corpus_options\.{words}"):
+        made = my_corpus.with_my_corpus(config)
+        check_config(made, made["tables"])
+
+
+@pytest.mark.parametrize(
+    ("recipe", "given", "line"),
+    [
+        ("dpr-hard", {}, None),
+        ("ance", {"head": "none"}, None),
+        (
+            "ance",
+            {},
+            "(head: linear-norm), which takes many questions to train; .*{head: none, dim: hidden}} leaves it out",
+        ),
+        ("reqa-half", {}, "(head: linear), which takes many questions to train$"),
+    ],
+)
+def test_a_fresh_projection_is_told(folder: Path, config: dict, recipe: str, given: dict, line: str | None) -> None:
+    config["my_corpus"] = str(folder)
+    config["my_corpus_options"]["recipe"] = recipe
+    config["my_corpus_options"]["finetuning"] |= given
+    found = [one for one in my_corpus.remarks(my_corpus.with_my_corpus(config)) if "projection" in one]
+    assert len(found) == (line is not None)
+    assert line is None or re.search(line.replace("(", r"\(").replace(")", r"\)"), found[0])
+
+
 def test_all_rows_read_as_much_as_the_recipe(folder: Path, config: dict) -> None:
     """The published encoder read 256 tokens beside others that read 128, and the table said 128 of both."""
     options = config["my_corpus_options"]
@@ -171,6 +276,10 @@ def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: 
         (
             {"my_corpus_options": {"recipe": "reqa-half", "finetuning": {"dim": "full"}}},
             "my_corpus_options.finetuning.dim has no effect: the recipe has half",
+        ),
+        (
+            {"my_corpus_options": {"recipe": "dupmae-1stage-cls", "finetuning": {"group": 4}}},
+            "my_corpus_options.finetuning.group has no effect: the recipe has no negatives",
         ),
         (
             {"my_corpus_options": {"reranker": {"negatives": ["mined:dpr-bm25"]}}},

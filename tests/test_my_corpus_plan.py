@@ -58,6 +58,13 @@ def test_an_amount_changes_rows_seeds_and_all_steps() -> None:
     assert Amount(len(OPTIONS["objectives"]), 2, True).of(OPTIONS) == OPTIONS, "all of it is the configuration's own"
 
 
+def test_few_steps_made_fewer_leave_one_for_the_body() -> None:
+    """Of two steps, one of them for the heads alone, 0.6 of each were 1 and 1, which no budget may have."""
+    budgets = {"continued": {"batch": 4, "steps": 2, "heads_steps": 1, "learning_rate": 1.0e-3}}
+    made = Amount(1, 1, False, SHORTEST).of(OPTIONS | {"budgets": budgets})["budgets"]["continued"]
+    assert (made["steps"], made["heads_steps"]) == (1, 0)
+
+
 def test_the_time_left_is_that_of_the_jobs_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = [str(tmp_path / f"{number}.json") for number in range(4)]
     timetable = tmp_path / "timetable.json"

@@ -159,6 +159,17 @@ def test_names_of_columns_in_quotes(tmp_path: Path) -> None:
     assert [tuple(row) for row in table_documents([path], columns, Warnings())] == [("1", "2", "Because.")]
 
 
+def test_the_first_column_has_a_line_break_in_its_name(tmp_path: Path) -> None:
+    """Its separators stand on a later line than the first, and none was found. A quote that does not end is a character."""
+    path = tmp_path / "a.csv"
+    path.write_text('"Document\r\nnumber",id,"full\n""text"""\nx,1,"One\ntext."\n')
+    assert [tuple(row) for row in table_documents([path], {"text": 'full\n"text"'}, Warnings())] == [
+        ("1", "", "One\ntext.")
+    ]
+    path.write_text('id,text,size "\n' + "".join(f"{n},Text.,2\n" for n in range(99)))
+    assert len(list(table_documents([path], {}, Warnings()))) == 99
+
+
 def test_rows_without_ids_are_numbered_over_all_files(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("text;n\none;1\ntwo;2\n")

@@ -272,6 +272,15 @@ def test_with_a_train_split_and_sections(project: Workflow, tmp_path: Path) -> N
     assert project.plan("--config", f"my_corpus={folder}").count("my_corpus_table") == 1, "the default target"
 
 
+def test_a_chain_is_planned_with_all_its_stages(small: Workflow, tmp_path: Path) -> None:
+    """DupMAE's three: each encoder has two retrievers, a teacher, and the third that is scored."""
+    folder = write_folder(tmp_path / "chain", ("train", "dev", "test"))
+    few = "my_corpus_options={recipe: dupmae-3stage-cls, objectives: [bert]}"
+    plan = small.plan(TARGET, "--config", f"my_corpus={folder}", few)
+    assert plan.count("pretrain") == 2 and plan.count("finetune_my_corpus") == 1 + 2 * 4 + 1
+    assert plan.count("mine_my_corpus") == 2 and plan.count("retrieve_my_corpus") == 1 + 2 * 2
+
+
 def test_without_sections_there_is_no_bfs(project: Workflow, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "flat", ("train", "test"))
     plan = project.plan(TARGET, "--config", f"my_corpus={folder}")

@@ -58,6 +58,8 @@ NAMES = {
 }
 _WHAT = {name: what for what, usual in NAMES.items() for name in usual}
 _BATCH = 1000
+#: Lines that the header of a CSV may have.
+_HEADER_LINES = 20
 #: Names of columns in quotes, whose separators are characters.
 _QUOTED = re.compile(r'(?<![^\t,;])"(?:[^"]|"")*(?:"|$)')
 #: Below it every whole number is a float.
@@ -165,7 +167,7 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
         return _parquet(path)
     if kind.endswith(JSON_LINES):
         return _json_lines(path, warnings)
-    header = next((line.text for line in read_lines(path, label=None)), "")
+    header = _header(path, 1 if kind.endswith(_TSV) else _HEADER_LINES)
     if "\r" in header:
         raise DataError(
             f"{path}: line 1: a line break '\\r' without '\\n'; expected lines that end in '\\n' or '\\r\\n': "
@@ -193,6 +195,13 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
             raise DataError(f"{error} If quoted fields have line breaks or tabs in them, name the file .csv.") from None
 
     return dict.fromkeys(columns, 1), read
+
+
+def _header(path: Path, most: int) -> str:
+    """The first line, with those that a name in quotes goes on in; by itself where the quotes do not end."""
+    lines = [line.text for line in islice(read_lines(path, label=None), most)]
+    ends = (n for n in range(1, len(lines) + 1) if sum(text.count('"') for text in lines[:n]) % 2 == 0)
+    return "\n".join(lines[: next(ends, 1)])
 
 
 def _refuse_twice(place: str, columns: Sequence[str], names: Sequence[str]) -> None:

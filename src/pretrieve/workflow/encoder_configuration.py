@@ -1,11 +1,15 @@
 """The encoders of a configuration, checked before any job starts."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import ConfigError, check_names, nearest
+from pretrieve.models.published_configs import BERT_SIZES
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
+from pretrieve.raw.hub import place_of
+from pretrieve.raw.json_file import read_json
 from pretrieve.workflow.job_options import check_snapshots, encoder_options, from_outside, lineage, objective_options
 
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
@@ -56,7 +60,7 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
             raise ConfigError(
                 f"{where}.budget: {encoder['budget']} has epochs, but pairs are drawn without end; expected a budget with steps"
             )
-    _check_start(name, config["encoders"])
+    _check_start(name, config["encoders"], scale)
     try:
         made = encoder_options(config, name)
     except ConfigError as error:
@@ -94,8 +98,8 @@ def _check_sizes(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any
         )
 
 
-def _check_start(name: str, encoders: Mapping[str, Any]) -> None:
-    """That an encoder's starts are there, one after the other without end, and have its shape."""
+def _check_start(name: str, encoders: Mapping[str, Any], scale: Mapping[str, Any]) -> None:
+    """That an encoder's starts are there, end, and have its shape and the layers that are asked for."""
     encoder, seen, start = encoders[name], [name], encoders[name].get("start")
     while start is not None and not from_outside(start):
         check_names(f"encoders.{seen[-1]}.start", [start], [*encoders, "hub:OWNER/NAME", "package:NAME", "dir:PATH"])
@@ -107,3 +111,19 @@ def _check_start(name: str, encoders: Mapping[str, Any]) -> None:
                 raise ConfigError(f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {theirs!r}")
         seen.append(start)
         start = encoders[start].get("start")
+    layers = scale["layers"].get(encoder.get("layers")) if start is None else _layers_of(start)
+    for one in reversed(seen if start else seen[:-1]):
+        every = encoders[one].get("layers_of_start", 1)
+        if layers is not None and layers < every:
+            raise ConfigError(
+                f"config: encoders.{one}.layers_of_start: {every}, but its start has {layers} layers; expected at most {layers}"
+            )
+        layers = layers and layers // every
+
+
+def _layers_of(start: str) -> int | None:
+    """The layers of a published checkpoint; None where its ``config.json`` is still to be fetched, or does not say."""
+    file = Path(place_of(start)) / "config.json"
+    shown = read_json(file, "the settings of a model of transformers") if file.is_file() else {}
+    layers = shown.get(BERT_SIZES["layers"]) if isinstance(shown, Mapping) else None
+    return layers if isinstance(layers, int) else None

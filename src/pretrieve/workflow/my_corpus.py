@@ -5,9 +5,9 @@
 * the corpus that is pre-trained on is ``corpus.jsonl``, and the only data set is the folder: ``my-corpus``;
 * the scale has the vocabulary and the body of one published encoder, ``my_corpus_options.start``. The encoder ``published`` is
   that one; those of ``my_corpus_options.objectives`` are trained further from it on the folder's texts, with equal steps each;
-* all are fine-tuned by one recipe on the train split. Without one, the training set is ``my-corpus-pairs``, pairs made of
-  the corpus (:mod:`pretrieve.benchmarks.made.corpus_pairs`), and ``my-corpus`` only tests; where no pairs can be made, nothing
-  is trained;
+* all are fine-tuned by one recipe (:mod:`pretrieve.workflow.my_corpus_recipes`) on the train split. Without one, the training
+  set is ``my-corpus-pairs``, pairs made of the corpus (:mod:`pretrieve.benchmarks.made.corpus_pairs`), and ``my-corpus`` only
+  tests; where no pairs can be made, nothing is trained;
 * which rows the table has of them: :mod:`pretrieve.workflow.my_corpus_rows`;
 * results are in ``results/{scale}/my_corpus``, so that the scale's own are not touched.
 
@@ -24,17 +24,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base.code_folder import CODE
-from pretrieve.base.errors import ConfigError, check_names, nearest
-from pretrieve.base.options import check_options
+from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.progress import VARIABLE
 from pretrieve.benchmarks.official.beir_sets import has_own_ids
-from pretrieve.finetuning.recipe_checks import check_together
-from pretrieve.finetuning.recipes import KIND_OF, RECIPES, resolve_recipe
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.config_files import read_part
 from pretrieve.workflow.configuration import check_config
-from pretrieve.workflow.job_options import chain_of
+from pretrieve.workflow.my_corpus_recipes import (
+    RERANKER,
+    check_recipe,
+    finetuning_of,
+    fresh_projection,
+    recipes_beside,
+    recipes_of,
+)
+from pretrieve.workflow.recipe_configuration import LEAST_TOKENS
 from pretrieve.workflow.scales import at_scale
 from pretrieve.workflow.stage_code import stage_code
 
@@ -47,10 +52,6 @@ SIZE = "full"
 METRICS = ["ndcg@10", "mrr@10", "recall@10", "recall@100"]
 #: The encoder that is the start itself, and the one that begins with random weights.
 PUBLISHED, SCRATCH = "published", "scratch"
-#: Recipes of a run: the start without any training, and a cross-encoder that ranks BM25's hits again.
-AS_IS, RERANKER = "as-it-is", "reranker"
-#: The recipe whose options a reranker has.
-_CROSS = "dupmae-teacher"
 
 
 def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
@@ -68,8 +69,7 @@ def with_my_corpus(config: dict[str, Any]) -> dict[str, Any]:
 def _check_options(config: Mapping[str, Any]) -> None:
     """Before the documents are looked at, by the keys that a user writes: raise ConfigError for the first option that is
     unknown, has a value that its recipe does not admit, or needs more hits than there are."""
-    options, recipes = config["my_corpus_options"], at_scale(config)["recipes"]
-    check_names("my_corpus_options.recipe", [options["recipe"]], recipes)
+    options = config["my_corpus_options"]
     depth, least = options["depth"], max(int(metric.partition("@")[2]) for metric in METRICS)
     if depth < least:
         raise ConfigError(
@@ -80,19 +80,10 @@ def _check_options(config: Mapping[str, Any]) -> None:
             f"config: my_corpus_options.rerank: {options['rerank']} is more than the {depth} hits of my_corpus_options.depth; "
             "lower it, or raise depth"
         )
-    base = recipes[options["recipe"]].get("recipe", options["recipe"])
-    if base == AS_IS or KIND_OF.get(base, "ranking") != "ranking":
-        raise ConfigError(
-            f"config: my_corpus_options.recipe: {options['recipe']!r} trains no retriever; expected one that does"
-        )
-    for where, name, entry in (("finetuning", base, recipes[options["recipe"]]), ("reranker", _CROSS, {})):
-        check_options(name, RECIPES.get(name, {}), options[where], f"my_corpus_options.{where}")
-        resolved = resolve_recipe(name, {"recipe": name, **entry}, {name: options[where]})
-        check_together(name, resolved, f"my_corpus_options.{where}")
+    check_recipe(at_scale(config))
     room = options["scale"]["body"]["max_positions"]
     for where, given in (("", options), *((f"{name}.", options[name]) for name in ("finetuning", "reranker"))):
-        # The least: [CLS], a title that takes half, [SEP], a token of the text, [SEP].
-        for option, low in (("query_length", 3), ("passage_length", 7)):
+        for option, low in LEAST_TOKENS.items():
             if option in given and not low <= given[option] <= room:
                 raise ConfigError(
                     f"config: my_corpus_options.{where}{option}: {given[option]} is not allowed; expected {low} to {room}, the "
@@ -150,10 +141,7 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
         "examples": options["examples"],
         "options": objectives,
     }
-    base = config["recipes"][options["recipe"]].get("recipe", options["recipe"])
-    lengths = {key: scale[key] for key in ("query_length", "passage_length")}
-    scale["finetuning"]["all"] = scale["finetuning"].get("all", {}) | lengths
-    scale["finetuning"][base] = dict(options["finetuning"])
+    scale["finetuning"] = finetuning_of(config, {key: scale[key] for key in ("query_length", "passage_length")})
     encoders, trains = _encoders(options, folder), bool(folder.has_train or folder.pairs)
     left = [name for name in options["objectives"] if trains and name not in encoders]
     made |= {
@@ -177,16 +165,10 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             "start_reads_it": folder.language in options["start_languages"],
         },
     }
-    made["recipes"] = _with_what_it_needs(options["recipe"], config["recipes"], scale["finetuning"])
+    made["recipes"] = recipes_of(config)
     if made["datasets"]:
-        # Every row reads as much of a text as the recipe does.
-        recipe = resolve_recipe(options["recipe"], config["recipes"][options["recipe"]], scale["finetuning"])
-        lengths = {key: recipe[key] for key in lengths}
-        made["recipes"] |= {RERANKER: {"recipe": _CROSS, "options": {"negatives": ["bm25"]}}}
-        scale["finetuning"][_CROSS] = lengths | options["reranker"]
-        made["recipes"][AS_IS] = {}
-        scale["finetuning"][AS_IS] = lengths
-        made["my_corpus_found"]["notes"] += _without_effect(given, made)
+        made["recipes"] |= recipes_beside(config)
+        made["my_corpus_found"]["notes"] += _without_effect(given, made) + (fresh_projection(config) if trains else [])
     return made
 
 
@@ -200,10 +182,11 @@ def _without_effect(given: Mapping[str, Any], made: Mapping[str, Any]) -> list[s
         others = options["budgets"].keys() - {one["budget"] for one in trained}
         unused["budgets"] = dict.fromkeys(others, "no row has it")
     for part, name in (("finetuning", options["recipe"]), ("reranker", RERANKER)):
+        has = made["recipes"][name]["options"]
         unused[part] = {
-            key: f"the recipe has {own}"
-            for key, own in made["recipes"][name].get("options", {}).items()
-            if own != options[part].get(key, own)
+            key: f"the recipe has {has[key]}" if key in has else "the recipe has no negatives"
+            for key, value in options[part].items()
+            if has.get(key) != value
         }
     lines = [
         f"{part}.{key} has no effect: {why}"
@@ -223,22 +206,6 @@ def _without_effect(given: Mapping[str, Any], made: Mapping[str, Any]) -> list[s
     if given["metrics"] != usual["metrics"]:
         lines.append(f"metrics has no effect: the table has {', '.join(METRICS)}")
     return lines + ["only has no effect: my_corpus_options.objectives decides the rows"] * ("only" in given)
-
-
-def _with_what_it_needs(recipe: str, recipes: Mapping[str, Any], finetuning: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe, and those whose retrievers are its start or teacher, or mine its negatives."""
-    needed, waiting = dict[str, Any](), [recipe]
-    while waiting:
-        name = waiting.pop()
-        if name not in recipes:
-            raise ConfigError(
-                f"config: my_corpus_options.finetuning: {name!r}, which {recipe} starts from or takes negatives of, is not a "
-                f"recipe; allowed: {', '.join(recipes)}{nearest(name, recipes)}"
-            )
-        if name not in needed:
-            needed[name] = recipes[name]
-            waiting += chain_of(resolve_recipe(name, recipes[name], finetuning))
-    return needed
 
 
 def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:

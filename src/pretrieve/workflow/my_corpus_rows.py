@@ -11,7 +11,8 @@ from typing import Any
 
 from pretrieve.base import paths
 from pretrieve.workflow.job_options import recipe_options
-from pretrieve.workflow.my_corpus import AS_IS, METRICS, NAME, PAIRS, PUBLISHED, RERANKER, SCRATCH, SIZE, remarks
+from pretrieve.workflow.my_corpus import METRICS, NAME, PAIRS, PUBLISHED, SCRATCH, SIZE, remarks
+from pretrieve.workflow.my_corpus_recipes import AS_IS, RERANKER
 
 BM25 = f"bm25.reqa-{SIZE}"
 #: The published encoder as it is, the cross-encoder, and what that ranks again.

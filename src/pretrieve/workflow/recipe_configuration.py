@@ -20,6 +20,8 @@ _SHAPE = {
     "ot": ("parts", "top", "activation", "sep", "lexical_head", "zeroed"),
     "both": ("parts", "cls_dim", "top", "activation", "sep", "lexical_head", "zeroed"),
 }
+#: Tokens that a query and a candidate need: [CLS], a title that takes half, [SEP], a token of the text, [SEP].
+LEAST_TOKENS = {"query_length": 3, "passage_length": 7}
 _ONE_TOWER = {"sharing": "sde", "representation": "dense"}
 #: Trainer, or kind of a recipe for examples → options that it ignores, or admits one value of.
 _FIXED: dict[str, dict[str, Any]] = {
@@ -147,6 +149,9 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
     """The key of the configuration that an option of a recipe comes from."""
     entry, scale = config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"]
     base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
+    part = "reranker" if recipe_kind(config, recipe) == "cross-encoder" else "finetuning"
+    if "my_corpus_found" in config and option in config["my_corpus_options"][part]:
+        return f"my_corpus_options.{part}.{option}"  # its recipes were made of these
     if option in entry.get("options", {}):
         return f"recipes.{recipe}.options.{option}"
     for name in (base, "all"):
@@ -157,13 +162,19 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
 
 
 def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
-    """No text may be longer than what a body reads; this is checked now and not in the first long batch."""
+    """No text may be longer than what a body reads, nor so short that only a title is left; this is checked now and not in the
+    first batch."""
     room = config["scales"][config["scale"]]["body"]["max_positions"]
-    for key in ("query_length", "passage_length"):
+    for key, low in LEAST_TOKENS.items():
         if options.get(key, 0) > room:
             raise ConfigError(
                 f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens, but scales.{config['scale']}"
                 f".body.max_positions is {room}; expected at most {room}: set a shorter length, or more positions"
+            )
+        if options["kind"] in RETRIEVAL_KINDS and options[key] < low:
+            raise ConfigError(
+                f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens; expected {low} or more, with [CLS], "
+                "[SEP] and a title"
             )
 
 
@@ -173,10 +184,10 @@ def _check_pools(config: Mapping[str, Any], recipe: str, variant: str | None, op
     sources, places = options.get("negatives", []), options.get("group", 1) - 1
     if not options["steps"]:
         return
-    given = f"recipes.{recipe}.options.negatives"
-    if sources and not places and _origin(config, recipe, variant, "negatives") == given:
+    if sources and not places and "negatives" in config["recipes"][recipe].get("options", {}):
         raise ConfigError(
-            f"config: {given}: {sources}, but group is 1, a place for the relevant document alone; set group: 2 or more"
+            f"config: {_origin(config, recipe, variant, 'negatives')}: {sources}, but group is 1, a place for the relevant "
+            "document alone; set group: 2 or more"
         )
     if "pool" in options and options["pool"] * max(1, len(sources) if options["sources"] == "union" else 1) < places:
         of = "of each list" if sources else "at random, as negatives is []"

@@ -218,7 +218,8 @@ def _of_a_seed(plan: Plan) -> list[Job]:
 def jobs_of_a_seed(plan: Plan) -> int:
     """Jobs that each further seed adds to what plain ``snakemake`` makes."""
     if plan.config.get("my_corpus"):
-        return 3 * len(plan.config["encoders"])  # pre-training, fine-tuning, search
+        chain = max(1, len(plan.config["recipes"]) - 2)  # two recipes are of rows of their own
+        return (1 + 2 * chain) * len(plan.config["encoders"])  # pre-training; fine-tuning and search of each
     return len(_of_a_seed(plan))
 
 

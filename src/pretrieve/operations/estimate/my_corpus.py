@@ -18,7 +18,7 @@ from pretrieve.operations.estimate.sizes import Sizes, body_of
 from pretrieve.operations.estimate.training import pair_texts, score_pairs
 from pretrieve.operations.estimate.work import Work, Workload
 from pretrieve.workflow.my_corpus import NAME, SIZE
-from pretrieve.workflow.my_corpus_rows import DENSE, cost_files, rows_of
+from pretrieve.workflow.my_corpus_rows import DENSE, rows_of
 from pretrieve.workflow.plan import Plan
 
 #: Steps are made shorter by this factor at most, for more rows, and longer by this one.
@@ -48,6 +48,8 @@ class Amount:
         for part in (*made["budgets"].values(), made["finetuning"], made["reranker"]):
             for key in {"steps", "heads_steps"} & part.keys():
                 part[key] = max(1, round(part[key] * self.factor))
+            if "heads_steps" in part and "steps" in part:
+                part["heads_steps"] = min(part["heads_steps"], part["steps"] - 1)  # the body has to learn too
         return made
 
 
@@ -121,21 +123,20 @@ def forecast_of(plan: Plan, machines: Machines) -> Forecast:
             seen.update(new)
             targets[target] = None
             of_row[row["label"]] = of_row.get(row["label"], 0.0) + sum(map(seconds, new))
-            jobs |= _files(plan, row, trained_on, seed, {job.stage: seconds(job) for job in new})
+            jobs |= {cost: seconds(job) for job in new if (cost := _cost_file(plan, job))}
     left = [job for job in graph.behind(targets) if job.stage not in BUILT]
     timings = {job: machines.timing(job.stage, workload.of(job)) for job in left}
     wall = wall_seconds(left, graph, timings, machines.gpus, machines.cores) + beside + STARTS + ENDING
     return Forecast(wall, tuple(of_row.items()), jobs)
 
 
-def _files(
-    plan: Plan, row: Mapping[str, Any], trained_on: str, seed: int, seconds: Mapping[str, float]
-) -> dict[str, float]:
-    """Cost file → seconds, of the jobs of a row that are its own."""
-    stage_of = {"encoders": "pretrain", "retrievers": "finetune", "embeddings": "retrieve"}
-    files = cost_files(plan.root, row, trained_on, seed)
-    stages = {file: stage_of.get(file.removeprefix(f"{plan.root}/").partition("/")[0]) for file in files}
-    return {file: seconds[stage] for file, stage in stages.items() if stage in seconds}
+def _cost_file(plan: Plan, job: Job) -> str:
+    """What a job of a row leaves last; '' of others."""
+    system = f"{job.subject}-{SIZE}"
+    folders = {"pretrain": paths.encoder_dir(plan.root, job.subject, job.seed)}
+    for stage, folder in (("finetune", paths.retriever_dir), ("retrieve", paths.embedding_dir)):
+        folders[stage] = folder(plan.root, system, job.place, job.seed)
+    return f"{folders[job.stage]}/cost.json" if job.stage in folders else ""
 
 
 def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: int) -> Work:
