@@ -182,6 +182,17 @@ def test_dupmaes_three_stages_are_the_papers(folder: Path, config: dict) -> None
             {"head": "none"},
             "finetuning.head: with none a vector is the body's 384 numbers, but .*dim 768",
         ),
+        ("reqa-half", {"head": "none", "dim": "hidden"}, "finetuning.head: .* dim half; expected another head$"),
+        (
+            "dpr-bm25",
+            {"negatives": ["mined:dupmae-1stage"]},
+            "recipe: 'dupmae-1stage' makes vectors and weights of words",
+        ),
+        (
+            "dpr-bm25",
+            {"negatives": ["mined:dupmae-teacher-cls"]},
+            "finetuning.negatives: 'dupmae-teacher-cls' trains a model of kind",
+        ),
         (
             "dpr-bm25",
             {"negatives": ["mined:nix"]},
@@ -198,6 +209,28 @@ def test_options_of_a_chain_are_refused_by_the_users_keys(
     with pytest.raises(ConfigError, match=rf"config: my_corpus_options\.{words}"):
         made = my_corpus.with_my_corpus(config)
         check_config(made, made["tables"])
+
+
+def test_a_recipes_own_option_is_not_called_the_users(folder: Path, config: dict) -> None:
+    config["my_corpus"] = str(folder)
+    config["my_corpus_options"]["recipe"] = "dupmae-2stage-cls"
+    config["my_corpus_options"]["finetuning"] |= {"negatives": ["bm25"], "group": 1}
+    made = my_corpus.with_my_corpus(config)
+    with pytest.raises(
+        ConfigError, match=r"recipes\.dupmae-2stage-cls\.options\.negatives: \['mined:dupmae-1stage-cls'\]"
+    ):
+        check_config(made, made["tables"])
+
+
+def test_a_teacher_has_what_is_said_of_the_reranker(folder: Path, config: dict) -> None:
+    config["my_corpus"] = str(folder)
+    options = config["my_corpus_options"]
+    options["recipe"] = "dupmae-3stage"
+    options["finetuning"]["representation"] = "dense"
+    options["reranker"]["negatives"] = ["mined:dupmae-1stage"]
+    made = my_corpus.with_my_corpus(config)
+    assert recipe_options(made, "dupmae-teacher", "my-corpus")["negatives"] == ["mined:dupmae-1stage"]
+    assert not [line for line in my_corpus.remarks(made) if "reranker" in line]
 
 
 @pytest.mark.parametrize(

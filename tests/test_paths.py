@@ -17,7 +17,7 @@ import pytest
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.files import whole_file, write_json
-from pretrieve.base.program import Tee, one_each
+from pretrieve.base.program import Tee, once_each, one_each
 
 
 def test_systems() -> None:
@@ -138,5 +138,9 @@ def test_one_each() -> None:
     with pytest.raises(ConfigError, match="--runs has 2, --out has 1"):
         one_each(runs=[1, 2], out=[3])
     one_each(runs=["a", "a"], outputs=["b", "c"])  # one run may be scored by two sizes
+    with pytest.raises(ConfigError, match="--negatives: .*/n stands there twice"):
+        one_each(runs=["a", "c"], negatives=["n", "n"])
+    with pytest.raises(ConfigError, match="--runs: .*/a stands there twice"):
+        once_each(runs=["a", "x/../a"])  # of a command that writes them
     with pytest.raises(ConfigError, match="--outputs: .*/b stands there twice, and the last would remain"):
         one_each(runs=["a", "c"], outputs=["b", "x/../b"])

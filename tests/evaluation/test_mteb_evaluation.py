@@ -210,6 +210,10 @@ def test_what_the_corpus_of_arguana_lacks_is_never_found(folder: Path, tmp_path:
         stream.write("q1\tcon03b\t1\n")
     expected = read_beir_test(folder).qrels
     assert read_beir_test(copy).qrels == expected | {"q1": expected["q1"] | {"con03b": 1}}
+    with open(copy / "qrels/test.tsv", "a") as stream:
+        stream.writelines(f"q1\tother{number}\t1\n" for number in range(5))
+    with pytest.raises(DataError, match="'other4' is not an _id of a document"):
+        read_beir_test(copy)
 
 
 def test_every_subset_of_a_task_has_its_row() -> None:

@@ -2,7 +2,7 @@
 
 Seen to fail when: scores are divided by √d; the bias is transposed (i − j for j − i), or left out of all layers but the
 first; logarithmic buckets begin one distance late; padding is not masked; GELU is exact; gate and up change places;
-the last norm is left out; RMSNorm takes the mean off; queries start as wide as keys;
+the last norm is left out; RMSNorm takes the mean off; queries start as wide as keys; EOS is left out of the mean;
 dropout stays on outside training; [CLS] pooling is let through.
 """
 
@@ -157,6 +157,17 @@ def test_saved_and_loaded_by_both(tmp_path: Path, random_packed) -> None:
     again, about = load_encoder(tmp_path)
     assert about["pooling"] == "mean" and again.config == CONFIG
     assert all(torch.equal(tensor, again.state_dict()[name]) for name, tensor in encoder.state_dict().items())
+
+
+def test_mean_counts_every_token(pair, random_packed) -> None:
+    encoder = Encoder(CONFIG, 5, "mean", seed=1).eval()
+    packed = random_packed([9, 4, 6], 50)
+    batch = Batch.of(packed)
+    with torch.no_grad():
+        states, pooled = encoder.body(batch), encoder.pool(batch)
+    for i, (start, length) in enumerate(zip(packed.starts, packed.lengths, strict=True)):
+        assert torch.allclose(pooled[i], states[start : start + length].mean(0), atol=1e-6)
+        assert not torch.allclose(pooled[i], states[start : start + length - 1].mean(0), atol=1e-3)
 
 
 def test_no_cls_pooling() -> None:

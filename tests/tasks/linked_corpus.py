@@ -39,8 +39,10 @@ def corpus_of(directory: Path, pages: dict[str, str], leads: dict[str, tuple[str
         title: {"title": title, "extract": lead, "description": description, "topic": ""}
         for title, (lead, description) in (leads or {}).items()
     }
-    (directory / "leads.json").write_text(json.dumps(entries))
-    build_corpus(read_encyclopedia([directory / "dump.xml"], directory / "leads.json"), directory)
+    file = None if leads is None else directory / "leads.json"
+    if file:
+        file.write_text(json.dumps(entries))
+    build_corpus(read_encyclopedia([directory / "dump.xml"], file), directory)
     return directory
 
 

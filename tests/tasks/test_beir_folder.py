@@ -256,6 +256,34 @@ def test_what_is_lacking_is_done_without(
         build_collection(found.pairs, {"corpus": folder / "corpus.jsonl"}, folder.parent / "p")
 
 
+@pytest.mark.parametrize(
+    ("name", "rows", "omitted"),
+    [
+        (
+            "arguana",
+            [f"q1\tgone{n}\t1" for n in range(5)],
+            "row of qrels whose document is not in the corpus, left out",
+        ),
+        ("trec-covid", ["q1\td1\t-1"], "judgement below zero, left out"),
+    ],
+)
+def test_what_is_odd_in_a_published_set_is_allowed_in_its_folder(
+    folder: Path, tmp_path: Path, name: str, rows: list[str], omitted: str
+) -> None:
+    copy = folder.rename(tmp_path / name)
+    with open(copy / "qrels/test.tsv", "a") as stream:
+        stream.writelines(f"{row}\n" for row in rows)
+    files = {part: Path(path) for part, path in look_at(copy).files.items()}
+    found = build_collection("beir", files, tmp_path / "c")
+    assert found.stats["warnings"][omitted]["count"] == len(rows)
+    with open(copy / "qrels/test.tsv", "a") as stream:
+        stream.write("q1\tgone\t1\n")
+    with pytest.raises(DataError, match=rf"test.tsv: line {len(rows) + 4}: 'gone' is not an _id of a document"):
+        look_at(copy)
+    with pytest.raises(DataError, match=r"test.tsv: line 4: ('gone0' is not an _id|relevance -1 .* is below zero)"):
+        look_at(copy.rename(tmp_path / "mine"))
+
+
 @pytest.mark.parametrize(("count", "tests", "trains"), [(20, 4, 16), (9, 9, 0)])
 def test_train_questions_test_where_nothing_else_does(folder: Path, count: int, tests: int, trains: int) -> None:
     (folder / "qrels/test.tsv").unlink()
@@ -296,7 +324,7 @@ def test_what_may_not_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_line_of_ten_megabytes_is_a_line(folder: Path) -> None:
     with open(folder / "corpus.jsonl", "a") as stream:
-        stream.write(json.dumps({"_id": "long", "text": "It is short.", "metadata": "x" * 10_000_000}) + "\n")
+        stream.write(json.dumps({"_id": "long", "text": "x" * 10_000_000}) + "\n")
     assert look_at(folder).has_sections
 
 

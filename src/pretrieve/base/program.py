@@ -264,7 +264,12 @@ def one_each(**lists: list) -> None:
     if len({len(values) for values in lists.values()}) > 1:
         counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
         raise ConfigError(f"paired options need the same number of values: {counts}. Give one value for each run.")
-    for name in ("out", "outputs", "predictions"):
-        places = list(map(os.path.abspath, map(str, lists.get(name, ()))))
+    once_each(**{name: lists[name] for name in ("out", "outputs", "predictions", "negatives") if name in lists})
+
+
+def once_each(**lists: list) -> None:
+    """Check that options do not name a file twice that a command writes. Raises ConfigError naming the option and the file."""
+    for name, values in lists.items():
+        places = list(map(os.path.abspath, map(str, values)))
         if twice := [place for place in places if places.count(place) > 1]:
             raise ConfigError(f"--{name}: {twice[0]} stands there twice, and the last would remain; name each once.")

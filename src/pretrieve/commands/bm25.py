@@ -9,6 +9,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_threads, add_without_answers, ending_in, required, required_lists
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import cost_beside
+from pretrieve.base.program import once_each
 from pretrieve.corpora.language import LANGUAGES
 from pretrieve.corpora.tables import read_rows
 from pretrieve.evaluation.metrics import read_qrels
@@ -39,6 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     check_lists(options, costs=options.costs)
+    once_each(runs=options.runs)
     if min(options.depth, options.mining_depth) < 1:
         raise ConfigError(
             f"--depth is {options.depth}, --mining-depth {options.mining_depth}; expected 1 or more of each."

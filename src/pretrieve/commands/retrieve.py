@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_device, add_without_answers, ending_in, json_object, required, required_lists
-from pretrieve.base.program import one_each
+from pretrieve.base.program import once_each, one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
 from pretrieve.training.device import choose_device
@@ -34,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace, scored: bool = True) -> None:
     """scored: whether the runs are scored, which needs ranx."""
     check_lists(arguments, retrievers=arguments.retrievers, stores=arguments.stores)
+    once_each(runs=arguments.runs)
     if arguments.negatives:
         one_each(negatives=arguments.negatives, runs=arguments.runs)
 

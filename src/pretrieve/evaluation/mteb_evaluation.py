@@ -15,7 +15,7 @@ from typing import Any
 
 from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.benchmarks.official.beir import BeirTest, read_beir_test
-from pretrieve.benchmarks.official.beir_sets import has_own_ids
+from pretrieve.benchmarks.official.beir_sets import set_called
 from pretrieve.evaluation.conventions import drop_identical_ids
 from pretrieve.evaluation.metrics import evaluate
 from pretrieve.models.sentence_files import check_directory
@@ -168,7 +168,7 @@ def folder_task(data: BeirTest) -> Any:
             eval_langs=[_LANGUAGE],
             main_score="ndcg_at_10",
         )
-        ignore_identical_ids = has_own_ids(data.name)
+        ignore_identical_ids = set_called(data.name).own_ids
 
         def load_data(self, *args: Any, **options: Any) -> None:
             split = _split(data.documents, data.queries, data.qrels)
@@ -182,7 +182,7 @@ def own_scores(model: Path, data: BeirTest, device: str = "cpu") -> dict[str, fl
     retriever = load(model, device=device)
     vectors = retriever.encode_passages([with_title(title, text) for title, text in data.documents.values()])
     queries = retriever.encode_queries(list(data.queries.values()))
-    dropped = has_own_ids(data.name)
+    dropped = set_called(data.name).own_ids
     run = search(queries, vectors, list(data.documents), depth=100 + dropped, query_ids=list(data.queries))
     run = drop_identical_ids(run) if dropped else run
     return evaluate(run, data.qrels, list(METRICS)).mean

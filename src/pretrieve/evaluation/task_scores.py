@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def check_lists(options: argparse.Namespace, **more: Sequence[object]) -> None:
     is one of the runs."""
     given = {"candidates": options.candidates} if options.candidates else {}
     one_each(runs=options.runs, sizes=options.sizes, outputs=options.outputs, **more, **given)
-    if both := {*map(Path.absolute, options.runs)} & {*map(Path.absolute, options.outputs)}:
+    if both := {*map(os.path.abspath, options.runs)} & {*map(os.path.abspath, options.outputs)}:
         raise ConfigError(f"--outputs: {min(both)} is a run, which would be overwritten; expected another name.")
 
 

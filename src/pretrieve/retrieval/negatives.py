@@ -120,7 +120,8 @@ def write_lists(
     """
 
     def line(value: Mapping[str, Any]) -> bytes:
-        return check_characters(f"{path}: {value!r:.60}", json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n")
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
+        return text.encode() if text.isascii() else check_characters(f"{path}: {value!r:.60}", text)
 
     # No name and no time in the gzip header.
     with whole_file(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:

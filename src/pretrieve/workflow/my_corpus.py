@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.progress import VARIABLE
-from pretrieve.benchmarks.official.beir_sets import has_own_ids
+from pretrieve.benchmarks.official.beir_sets import set_called
 from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.workflow.config_files import read_part
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.my_corpus_recipes import (
-    RERANKER,
+    CROSS,
     check_recipe,
     finetuning_of,
     fresh_projection,
@@ -181,12 +181,13 @@ def _without_effect(given: Mapping[str, Any], made: Mapping[str, Any]) -> list[s
     if "timetable" not in options:  # a plan has written all of them
         others = options["budgets"].keys() - {one["budget"] for one in trained}
         unused["budgets"] = dict.fromkeys(others, "no row has it")
-    for part, name in (("finetuning", options["recipe"]), ("reranker", RERANKER)):
-        has = made["recipes"][name]["options"]
+    taught = [name for name, entry in made["recipes"].items() if entry.get("recipe", name) == CROSS]
+    for part, names in (("finetuning", [options["recipe"]]), ("reranker", taught)):
+        has = [made["recipes"][name]["options"] for name in names]
         unused[part] = {
-            key: f"the recipe has {has[key]}" if key in has else "the recipe has no negatives"
+            key: f"the recipe has {has[-1][key]}" if key in has[-1] else "the recipe has no negatives"
             for key, value in options[part].items()
-            if has.get(key) != value
+            if all(one.get(key) != value for one in has)
         }
     lines = [
         f"{part}.{key} has no effect: {why}"
@@ -211,7 +212,7 @@ def _without_effect(given: Mapping[str, Any], made: Mapping[str, Any]) -> list[s
 def _datasets(folder: Folder, options: Mapping[str, Any]) -> dict[str, Any]:
     both = {"title": "prefix", "metrics": METRICS, "sizes": {SIZE: "all"}}
     own = both | {"reader": "beir", "files": dict(folder.files), "depth": options["depth"]}
-    if has_own_ids(Path(folder.files["queries"]).parent.resolve().name):
+    if set_called(Path(folder.files["queries"]).parent.resolve().name).own_ids:
         own |= {"conventions": ["drop-identical-ids"], "depth": options["depth"] + 1}
     if folder.test_share:
         own["reader_options"] = {"test_share": folder.test_share}

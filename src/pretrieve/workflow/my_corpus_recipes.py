@@ -107,14 +107,15 @@ def check_recipe(config: Mapping[str, Any]) -> None:
         resolved = resolve_recipe(step, entry, {"all": _RUN})
         if resolved.get("representation") == "joint":
             raise ConfigError(
-                f"{where}: {name!r} makes vectors and weights of words (representation: joint), which the directory that is "
+                f"{where}: {step!r} makes vectors and weights of words (representation: joint), which the directory that is "
                 "searched in at the end cannot hold; set my_corpus_options.finetuning.representation: dense, vectors alone"
             )
         width, dim = options["scale"]["body"]["hidden"], resolved.get("dim")
+        other = "" if "dim" in recipes.get(step, {}).get("options", {}) else ", or dim: hidden"
         if resolved.get("head") == "none" and options["scale"]["dims"].get(dim, dim) not in ("hidden", width):
             raise ConfigError(
                 f"config: my_corpus_options.finetuning.head: with none a vector is the body's {width} numbers, but {step} has "
-                f"dim {dim}; expected another head, or dim: hidden"
+                f"dim {dim}; expected another head{other}"
             )
         part = "reranker" if resolved["kind"] == "cross-encoder" else "finetuning"
         check_together(entry.get("recipe", step), resolved, f"my_corpus_options.{part}")

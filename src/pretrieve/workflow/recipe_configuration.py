@@ -93,8 +93,8 @@ def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, A
     for key, other, kind in [*others, *(("negatives", name, "ranking") for name in mined)]:
         if other in config["recipes"] and (found := recipe_kind(config, other)) != kind:
             raise ConfigError(
-                f"config: recipes.{recipe}.options.{key}: {other!r} trains a model of kind {found}; expected a recipe of kind "
-                f"{kind}"
+                f"config: {_origin(config, recipe, None, key)}: {other!r} trains a model of kind {found}; expected a recipe of "
+                f"kind {kind}"
             )
 
 
@@ -140,8 +140,8 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None, as
         if mine != theirs and (unknown is None or unknown not in (mine, theirs)):
             where = f" (data sets of variant {variant})" if variant else ""
             raise ConfigError(
-                f"config: recipes.{recipe}.options.{key}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a retriever "
-                "keeps its shape: give both the same value, or set start: encoder"
+                f"config: {_origin(config, recipe, variant, key)}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a "
+                "retriever keeps its shape: give both the same value, or set start: encoder"
             )
 
 
@@ -150,7 +150,8 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
     entry, scale = config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"]
     base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
     part = "reranker" if recipe_kind(config, recipe) == "cross-encoder" else "finetuning"
-    if "my_corpus_found" in config and option in config["my_corpus_options"][part]:
+    given = config["my_corpus_options"][part] if "my_corpus_found" in config else {}
+    if option in given and entry.get("options", {}).get(option) == given[option]:
         return f"my_corpus_options.{part}.{option}"  # its recipes were made of these
     if option in entry.get("options", {}):
         return f"recipes.{recipe}.options.{option}"

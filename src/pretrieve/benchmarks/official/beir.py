@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.inside import refuse_outside
-from pretrieve.benchmarks.official.beir_sets import SETS
+from pretrieve.benchmarks.official.beir_sets import SETS, set_called
 from pretrieve.corpora.beir_documents import Ids, id_of, read_documents, text_of
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.collection import CollectionWriter
@@ -78,7 +78,8 @@ def read_beir(
     """Read a set in BEIR's layout.
 
     files: ``corpus``, ``queries``, and at least one of the judgements ``train``, ``dev``, ``test``. name: a BEIR set, such as
-    ``scifact`` or ``cqadupstack/android``, whose counts must come out; '' for any data. below_zero: ``error``, or ``leave-out``
+    ``scifact`` or ``cqadupstack/android``, whose counts must come out; '' for any data, also for what is in a folder that is
+    called as a set: its peculiarities are allowed. below_zero: ``error``, or ``leave-out``
     where a relevance below zero means "not judged". test_share: share of the train queries with a relevant document that
     become test queries, drawn by their ids; for data without test and dev queries.
 
@@ -92,7 +93,10 @@ def read_beir(
         raise ConfigError(f"test_share is {test_share}, beside {', '.join(qrels)}; expected judgements of train alone.")
     if name:
         writer.expected |= SETS[name].expected(qrels)
-        below_zero, writer.lacking = SETS[name].below_zero, SETS[name].lacking
+    own = set_called(name or files["queries"].resolve().parent.name)
+    writer.lacking = own.lacking
+    if name or own.below_zero == "leave-out":
+        below_zero = own.below_zero
     split_of = splits_of_queries(qrels, "beir", writer.warnings)
     if test_share:
         usable = {judged.query_id for judged in read_qrels(qrels["train"], "beir") if judged.relevance > 0}
@@ -156,13 +160,16 @@ def read_beir_test(folder: Path) -> BeirTest:
             texts[query_id] = text
     empty = {doc_id for doc_id, fields in documents.items() if not any(map(str.strip, fields))}
     qrels, known = dict[str, dict[str, int]](), dict[int, int]()
-    own = SETS.get(folder.resolve().name)
+    own = set_called(folder.resolve().name)
+    lacking = own.lacking
     for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, label=None):
-        if grade < 0 and own and own.below_zero == "leave-out":
+        if grade < 0 and own.below_zero == "leave-out":
             continue
         place = partial(where, str(files[split]), line)
         query_ids.expect(query_id, place)
-        if not (own and own.lacking):
+        if doc_id not in documents and lacking:
+            lacking -= 1
+        else:
             doc_ids.expect(doc_id, place)
         is_new_judgement(place, known, query_id, doc_id, grade)
         if grade > 0 and query_id in texts and doc_id not in empty:

@@ -19,6 +19,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of
 from pretrieve.benchmarks.made.corpus_pairs import LEAST_PAIRS, DistinctTexts, has_crops, queries_of
 from pretrieve.benchmarks.official.beir import not_read, packed_file
+from pretrieve.benchmarks.official.beir_sets import set_called
 from pretrieve.corpora.any_corpus import ASKS
 from pretrieve.corpora.beir_documents import Ids, id_of, read_documents, sections_of, text_of
 from pretrieve.corpora.language import language_of
@@ -234,14 +235,20 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
                 empty.add(name)  # the reader omits it
         except DataError as error:
             faults[name] = error  # no fault of a query that nobody judged: it is omitted
-    split_of = dict[str, str]()
-    left = 0
+    split_of, own, left = dict[str, str](), set_called(path.resolve().parent.name), 0
+    lacking = own.lacking
     for split in (split for split in PRECEDENCE if split in qrels):
         relevant, usable, known = set[str](), set[str](), dict[int, int]()
         for line, query_id, doc_id, relevance in read_qrels(qrels[split], "beir", Warnings(), label=None):
+            if relevance < 0 and own.below_zero == "leave-out":
+                continue  # not judged
             place = partial(where, str(qrels[split]), line)
             ids.expect(query_id, place)
-            documents.ids.expect(doc_id, place)
+            if doc_id not in documents.ids and lacking:
+                lacking -= 1
+                documents.empty.add(doc_id)
+            else:
+                documents.ids.expect(doc_id, place)
             if query_id in faults:
                 raise faults[query_id]
             kept = split_of.setdefault(query_id, split) == split

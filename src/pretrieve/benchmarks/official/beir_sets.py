@@ -29,11 +29,6 @@ class BeirSet(NamedTuple):
         return counts
 
 
-def has_own_ids(folder: str) -> bool:
-    """Whether a folder of this name is a BEIR set with ``own_ids``."""
-    return folder in SETS and SETS[folder].own_ids
-
-
 #: The 18 sets of the benchmark besides MS MARCO. Four are not for download (BioASQ, Signal-1M, TREC-NEWS, Robust04): whoever has
 #: them turns them into this layout with BEIR's scripts.
 SETS: dict[str, BeirSet] = {
@@ -87,3 +82,8 @@ SETS: dict[str, BeirSet] = {
     "cqadupstack/webmasters": BeirSet(17_405, {"test": 506}),
     "cqadupstack/wordpress": BeirSet(48_605, {"test": 541}),
 }
+
+
+def set_called(folder: str) -> BeirSet:
+    """The BeirSet that a folder is called as; for any other name one without peculiarities."""
+    return SETS.get(folder, BeirSet(0, {}))

@@ -91,11 +91,10 @@ def is_training(path: Path | str) -> bool:
 def read_training(path: Path | str, warnings: Warnings) -> Iterator[tuple[int, TrainingQuestion]]:
     """Number in the file (from 0) and content of each training question that has a positive, streaming. Raises DataError for
     what is no array and no JSON lines, and an element without a question or with invalid passages."""
-    records = read_json_array(path)
-    if first_character(path) == "{":
-        records = enumerate(record for _, record in read_json_lines(path, warnings=warnings))
-    for number, record in records:
-        where = f"{path}: element {number}"
+    lines = first_character(path) == "{"
+    records = read_json_lines(path, warnings=warnings) if lines else read_json_array(path)
+    for number, (place, record) in enumerate(records):
+        where = f"{path}: {'line' if lines else 'element'} {place}"
         if (
             not isinstance(record, dict)
             or not isinstance(record.get("question"), str)

@@ -59,6 +59,8 @@ class Call:
         for word in words:
             if word.startswith("--"):
                 last = options[word[2:]] = []  # the last one counts, as for argparse
+            elif not options:
+                raise DataError(f"{program}.py: found {word!r} before the first option; expected --NAME VALUE ….")
             else:
                 last.append(word)
         return cls(program, options)
