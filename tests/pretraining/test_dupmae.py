@@ -168,7 +168,7 @@ def test_what_each_form_trains(corpus: TokenStore) -> None:
         assert objective.micro_batches(0)[0].counts.keys() == terms
         parameters = list(objective.module.parameters())
         assert len({id(p) for p in parameters}) == len(parameters)
-    with pytest.raises(ConfigError, match="bow_weight is 0 with decode ot; expected more, or decode: cls"):
+    with pytest.raises(ConfigError, match="bow_weight is 0; expected more, or decode: cls in place of ot"):
         fresh(corpus, "paper", decode="ot", bow_weight=0.0)
 
 

@@ -127,7 +127,7 @@ def test_training_questions_as_json_lines(files: dict[str, Path], tmp_path: Path
     for name in ("queries", "qrels", "negatives", "answers"):
         assert rows(Collection(tmp_path / "lines"), name) == rows(Collection(tmp_path / "array"), name), name
     with pytest.raises(
-        DataError, match=r"biencoder-nq-train.json: element 1: found .*expected an object with a 'question'"
+        DataError, match=r"biencoder-nq-train.json: line 2: found .*expected an object with a 'question'"
     ):
         files["train"].write_text(json.dumps(TRAIN[0]) + '\n{"question": " "}\n')
         build_collection("dpr", files, tmp_path / "faulty", {"official": False})

@@ -114,7 +114,7 @@ def check_together(options: Mapping[str, Any]) -> None:
     elif not options.get("decoder_weight", 1):
         found = "decoder_weight is 0, so nothing trains the decoder; expected more, or objective mlm"
     elif options.get("decode", "cls") != "cls" and not options.get("bow_weight", 1):
-        found = f"bow_weight is 0 with decode {options['decode']}; expected more, or decode: cls"
+        found = f"bow_weight is 0; expected more, or decode: cls in place of {options['decode']}"
     elif (size := options.get("latent_size", "hidden")) != "hidden" and not options.get("kl_weight", 1):
         found = f"latent_size is {size}, but with kl_weight 0 there is no latent variable; expected hidden, or more kl_weight"
     if found:

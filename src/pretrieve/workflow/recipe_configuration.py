@@ -93,7 +93,7 @@ def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, A
     for key, other, kind in [*others, *(("negatives", name, "ranking") for name in mined)]:
         if other in config["recipes"] and (found := recipe_kind(config, other)) != kind:
             raise ConfigError(
-                f"config: {_origin(config, recipe, None, key)}: {other!r} trains a model of kind {found}; expected a recipe of "
+                f"config: {_key(config, recipe, None, key)}: {other!r} trains a model of kind {found}; expected a recipe of "
                 f"kind {kind}"
             )
 
@@ -140,9 +140,18 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None, as
         if mine != theirs and (unknown is None or unknown not in (mine, theirs)):
             where = f" (data sets of variant {variant})" if variant else ""
             raise ConfigError(
-                f"config: {_origin(config, recipe, variant, key)}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a "
+                f"config: {_key(config, recipe, variant, key)}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a "
                 "retriever keeps its shape: give both the same value, or set start: encoder"
             )
+
+
+def _key(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
+    """The key to change for a recipe that does not go with another: its own, or what it was made of for one's own corpus."""
+    return (
+        _origin(config, recipe, variant, option)
+        if "my_corpus_found" in config
+        else f"recipes.{recipe}.options.{option}"
+    )
 
 
 def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
