@@ -24,7 +24,7 @@ from tiny_science import CHAINS, ENCODERS, change_config
 from pretrieve.operations.bundle import contents
 from pretrieve.operations.bundle.contents import Asked, remaining
 from pretrieve.operations.bundle.jobs import Job
-from pretrieve.operations.bundle.results import read_manifest, slices_in
+from pretrieve.operations.bundle.results import MANIFEST, slices_in
 from pretrieve.operations.bundle.unpack import choose
 from pretrieve.training.device import cpu_multiplies_bf16
 from pretrieve.workflow.config_files import read_config
@@ -235,7 +235,7 @@ def test_results_of_other_settings_or_data_are_not_taken(
     task = other.folder / ROOT / "tasks/question-entailment/splits.parquet"
     task.write_bytes(task.read_bytes() + b" ")
     (slice_,) = slices_in(there / "out")
-    manifest = read_manifest(slice_)
+    manifest = json.loads((slice_ / MANIFEST).read_bytes())
     about = manifest["bundle"]
     monkeypatch.chdir(other.folder)
     monkeypatch.setattr(contents, "read_config", partial(read_config, code_folder=other.folder))

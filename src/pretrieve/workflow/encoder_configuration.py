@@ -123,7 +123,10 @@ def _check_start(name: str, encoders: Mapping[str, Any], scale: Mapping[str, Any
 
 def _layers_of(start: str) -> int | None:
     """The layers of a published checkpoint; None where its ``config.json`` is still to be fetched, or does not say."""
-    file = Path(place_of(start)) / "config.json"
+    try:
+        file = Path(place_of(start)) / "config.json"
+    except ConfigError:
+        return None  # a name that is none is refused with its key where starts are looked for
     shown = read_json(file, "the settings of a model of transformers") if file.is_file() else {}
     layers = shown.get(BERT_SIZES["layers"]) if isinstance(shown, Mapping) else None
     return layers if isinstance(layers, int) else None
