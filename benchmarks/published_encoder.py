@@ -37,6 +37,8 @@ def installed_model() -> Path:
 def read_beir(data: Path) -> tuple[dict[str, str], dict[str, str], dict[str, dict[str, int]]]:
     """Texts of the documents and of the test queries, by id, and the judgements."""
     found = read_beir_test(data)
+    if found.split != "test":
+        raise DataError(f"{data}/qrels: has no test.tsv; expected the test questions.")
     documents = {doc_id: with_title(*parts) for doc_id, parts in found.documents.items()}
     return documents, found.queries, found.qrels
 

@@ -12,4 +12,4 @@ MIRROR = Path(os.environ.get("PRETRIEVE_TEST_MIRROR", Path(__file__).resolve().p
 
 def needs(name: str = "") -> pytest.MarkDecorator:
     """Skips a test without that file or folder of the mirror."""
-    return pytest.mark.skipif(not (MIRROR / name).exists(), reason=f"no {name} in {MIRROR}")
+    return pytest.mark.skipif(not (MIRROR / name).exists(), reason=f"{MIRROR / name} is not there")

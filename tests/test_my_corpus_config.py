@@ -186,7 +186,7 @@ def test_dupmaes_three_stages_are_the_papers(folder: Path, config: dict) -> None
         (
             "dpr-bm25",
             {"negatives": ["mined:dupmae-1stage"]},
-            "recipe: 'dupmae-1stage' makes vectors and weights of words",
+            "recipe: 'dupmae-1stage' has a joint representation",
         ),
         (
             "dpr-bm25",
@@ -241,9 +241,9 @@ def test_a_teacher_has_what_is_said_of_the_reranker(folder: Path, config: dict) 
         (
             "ance",
             {},
-            "(head: linear-norm), which takes many questions to train; .*{head: none, dim: hidden}} leaves it out",
+            "(head: linear-norm) is put behind the start; .*{head: none, dim: hidden}} leaves it out",
         ),
-        ("reqa-half", {}, "(head: linear), which takes many questions to train$"),
+        ("reqa-half", {}, "(head: linear) is put behind the start$"),
     ],
 )
 def test_a_fresh_projection_is_told(folder: Path, config: dict, recipe: str, given: dict, line: str | None) -> None:
@@ -312,7 +312,7 @@ def test_a_wrong_option_is_refused(folder: Path, config: dict, key: str, value: 
         ),
         (
             {"my_corpus_options": {"recipe": "dupmae-1stage-cls", "finetuning": {"group": 4}}},
-            "my_corpus_options.finetuning.group has no effect: the recipe has no negatives",
+            "my_corpus_options.finetuning.group has no effect: the recipe does not have it",
         ),
         (
             {"my_corpus_options": {"reranker": {"negatives": ["mined:dpr-bm25"]}}},

@@ -139,8 +139,8 @@ def test_one_each() -> None:
         one_each(runs=[1, 2], out=[3])
     one_each(runs=["a", "a"], outputs=["b", "c"])  # one run may be scored by two sizes
     with pytest.raises(ConfigError, match="--negatives: .*/n stands there twice"):
-        one_each(runs=["a", "c"], negatives=["n", "n"])
+        once_each(runs=["a", "c"], negatives=["n", "n"])
     with pytest.raises(ConfigError, match="--runs: .*/a stands there twice"):
         once_each(runs=["a", "x/../a"])  # of a command that writes them
     with pytest.raises(ConfigError, match="--outputs: .*/b stands there twice, and the last would remain"):
-        one_each(runs=["a", "c"], outputs=["b", "x/../b"])
+        once_each(outputs=["b", "x/../b"])

@@ -22,6 +22,7 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.benchmarks.official.beir import SETS, beir_files
 from pretrieve.benchmarks.official.beir_sets import BeirSet
 from pretrieve.benchmarks.reading import build_collection
+from pretrieve.corpora.beir_documents import write_questions
 from pretrieve.tasks.collection_tables import Collection
 from pretrieve.tasks.collection_task import build_collection_task
 from pretrieve.tasks.qrels_lines import read_qrels
@@ -106,6 +107,12 @@ def test_ids_with_quotes_are_quoted_as_beir_writes_them(layout: Path) -> None:
     (layout / "qrels/train.tsv").write_text(HEADER + 'q1\t"Heroes"_(album)\t1\n')
     with pytest.raises(DataError, match=r"train.tsv: line 2: the quotes in this record do not match"):
         build(layout)
+
+
+def test_questions_are_written_as_they_are_read(tmp_path: Path) -> None:
+    pairs = [('"7"', "d1"), ("q\t2", '"Heroes"_(album)')]
+    write_questions(tmp_path, {}, {"test": pairs})
+    assert [(row.query_id, row.doc_id) for row in read_qrels(tmp_path / "qrels/test.tsv", "beir")] == pairs
 
 
 def test_below_zero_is_an_error_unless_it_means_not_judged(layout: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from tokenizers import Tokenizer
 
 from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.benchmarks.official.dpr_collection import read_passages, read_training
+from pretrieve.benchmarks.official.dpr_collection import is_training, read_passages, read_training
 from pretrieve.benchmarks.reading import build_collection
 from pretrieve.corpora.beir_documents import Document
 from pretrieve.raw.raw_text import Warnings
@@ -117,6 +117,12 @@ def test_the_collection(files: dict[str, Path], tmp_path: Path) -> None:
     assert collection.stats["variant"] == "psgs_w100, quotes stripped from both ends of texts"
     everything = build_collection("dpr", files, tmp_path / "all", {"official": False, "negatives": "all"})
     assert rows(everything, "negatives") == [("train-0", "3"), ("train-0", "2")]
+
+
+def test_a_page_of_natural_questions_is_no_training_question(tmp_path: Path) -> None:
+    """Its line is longer than what other files may have."""
+    (tmp_path / "nq.jsonl").write_text(json.dumps({"question_text": "why", "document_text": "x" * (17 << 20)}) + "\n")
+    assert not is_training(tmp_path / "nq.jsonl")
 
 
 def test_training_questions_as_json_lines(files: dict[str, Path], tmp_path: Path) -> None:

@@ -159,6 +159,9 @@ def test_entities_of_open_answers_are_resolved(tmp_path: Path) -> None:
     tokens = ["<P>", "Texas", "A", "&amp;", "M", ".", "</P>"]
     path = write(tmp_path / "nq.jsonl.gz", [original("<P>Texas <B>A&amp;M</B>.</P>", tokens, (0, 7), (1, 5))])
     assert [question.answers for _, question in read_questions(path, Warnings())] == [["Texas A&M"]]
+    tokens[3] = f"&#{'9' * 5000};"  # more digits than Python reads
+    path = write(tmp_path / "nq.jsonl.gz", [original(f"<P>Texas <B>A{tokens[3]}M</B>.</P>", tokens, (0, 7), (1, 5))])
+    assert [question.answers for _, question in read_questions(path, Warnings())] == [["Texas A\ufffdM"]]
 
 
 @pytest.mark.parametrize(

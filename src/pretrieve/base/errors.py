@@ -29,11 +29,11 @@ def nearest(name: object, allowed: Iterable[str]) -> str:
     return f"; did you mean '{match[0]}'?" if match else ""
 
 
-def check_choice(what: str, value: object, allowed: Collection[str]) -> None:
-    """Raise :class:`ConfigError` for a value that is none of the allowed ones; ``what``: what it is, for the
-    message."""
+def check_choice(what: str, value: object, allowed: Iterable[str]) -> None:
+    """Raise :class:`ConfigError` for a value that is not allowed; ``what`` names it in the message."""
+    allowed = list(allowed)
     if value not in allowed:
-        raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}.")
+        raise ConfigError(f"{what} {value!r} is not allowed; choose from {allowed}{nearest(value, allowed) or '.'}")
 
 
 def not_allowed(key: str, value: object, allowed: Iterable[str]) -> ConfigError:

@@ -22,8 +22,8 @@ def given_number(value: object, name: str, least: int = 1, expected: str = "") -
 def given_texts(texts: Iterable[str], name: str) -> list[str]:
     """The texts as a list; ``name``: what they are called in a message.
 
-    Raises ConfigError for one text in place of a list, or a dictionary or table, of which Python would take the keys or the
-    names of the columns, and DataError where one of them is no text, or not UTF-8.
+    Raises ConfigError for one text, a dictionary or a table in place of a list (Python would take the keys, or the columns'
+    names), and DataError where an entry is no text, or not UTF-8.
     """
     if isinstance(texts, str):
         raise ConfigError(f"one text, {texts[:40]!r}; expected a list of {name}.")

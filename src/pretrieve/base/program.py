@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib
 import os
 import select
@@ -30,8 +29,6 @@ STARTED_IN = "started in "
 NOBODY_READS = 128 + 13
 #: The same of SIGINT.
 INTERRUPTED = 128 + 2
-
-
 #: Linux, ``prctl(2)``: the signal that this process gets when its parent ends.
 _PR_SET_PDEATHSIG = 1
 
@@ -43,6 +40,8 @@ def die_with_parent() -> None:
     of a run that has been started again.
     """
     if sys.platform == "linux":
+        import ctypes  # other programs need not load it
+
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -257,18 +256,17 @@ def _fail(error: PretrieveError) -> NoReturn:
 
 
 def one_each(**lists: list) -> None:
-    """Check that options which are read side by side have one value each for every item, and that no file is written twice.
+    """Check that options which are read side by side have one value each for every item.
 
-    Raises ConfigError naming the options and how many values each of them has, or what stands twice.
+    Raises ConfigError naming the options and how many values each of them has.
     """
     if len({len(values) for values in lists.values()}) > 1:
         counts = ", ".join(f"--{name} has {len(values)}" for name, values in lists.items())
         raise ConfigError(f"paired options need the same number of values: {counts}. Give one value for each run.")
-    once_each(**{name: lists[name] for name in ("out", "outputs", "predictions", "negatives") if name in lists})
 
 
 def once_each(**lists: list) -> None:
-    """Check that options do not name a file twice that a command writes. Raises ConfigError naming the option and the file."""
+    """Check that no option names a file to be written twice. Raises ConfigError naming the option and the file."""
     for name, values in lists.items():
         places = list(map(os.path.abspath, map(str, values)))
         if twice := [place for place in places if places.count(place) > 1]:

@@ -11,7 +11,7 @@ from typing import Any
 from pretrieve.base.arguments import add_training, json_object, required, required_lists
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.paths import cost_beside
-from pretrieve.base.program import one_each
+from pretrieve.base.program import once_each, one_each
 from pretrieve.finetuning.fine_tuning import FineTuning, options_of_size
 from pretrieve.finetuning.finetune import finetune
 from pretrieve.training.cost import Cost
@@ -41,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) -> None:
     """stop: asked after every step but the last, whether to save and end here."""
     one_each(sizes=arguments.sizes, out=arguments.out)
+    once_each(out=arguments.out)
     unknown = set(arguments.made_of) - set(arguments.sizes)
     if unknown:
         raise ConfigError(f"--made-of: sizes {sorted(unknown)} are not among --sizes {arguments.sizes}.")

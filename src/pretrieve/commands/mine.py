@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from pretrieve.base.arguments import add_device, add_without_answers, ending_in, json_object, required, required_lists
-from pretrieve.base.program import one_each
+from pretrieve.base.program import once_each, one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.training.device import choose_device
 
@@ -24,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace) -> None:
     one_each(stores=options.stores, retrievers=options.retrievers, sizes=options.sizes, out=options.out)
+    once_each(out=options.out)
     device = choose_device(options.precision, options.threads)
     numbers = {"mining_depth": options.depth, "threads": options.threads}
     task = TaskSearch(options.task, options.options, {}, **numbers, without_answers=options.without_answers)

@@ -9,7 +9,7 @@ from pretrieve.base.arguments import add_device, json_object, required, required
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.paths import cost_beside
-from pretrieve.base.program import one_each
+from pretrieve.base.program import once_each, one_each
 from pretrieve.evaluation.example_metrics import example_record
 from pretrieve.evaluation.predictions import Prediction, write_predictions
 from pretrieve.finetuning.predict import predict
@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     one_each(**{name: getattr(arguments, name) for name in ("models", "sizes", "predictions", "outputs")})
+    once_each(predictions=arguments.predictions, outputs=arguments.outputs)
 
     processes = Processes.join()
     device = choose_device(arguments.precision, arguments.threads)

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace, scored: bool = True) -> None:
     """scored: whether the runs are scored, which needs ranx."""
     check_lists(arguments, retrievers=arguments.retrievers, stores=arguments.stores)
-    once_each(runs=arguments.runs)
+    once_each(runs=arguments.runs, negatives=arguments.negatives)
     if arguments.negatives:
         one_each(negatives=arguments.negatives, runs=arguments.runs)
 

@@ -8,7 +8,9 @@ a title (the passages of one page do). There are no links, so no WLP.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+import io
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -54,10 +56,10 @@ class Document(NamedTuple):
 
 
 class Ids(dict[str, int]):
-    """Id → line of a file. Raises DataError for one that appears twice."""
+    """Id → line of a file. Raises DataError for one that appears twice. lacking: ids that may be expected and not be there."""
 
-    def __init__(self, kind: str, path: Path) -> None:
-        self.kind, self.path = kind, path
+    def __init__(self, kind: str, path: Path, lacking: int = 0) -> None:
+        self.kind, self.path, self._lacking = kind, path, lacking
 
     def take(self, name: str, line: int) -> None:
         first = self.setdefault(name, line)
@@ -68,10 +70,13 @@ class Ids(dict[str, int]):
             )
 
     def expect(self, name: str, place: Callable[[], str]) -> None:
-        if name not in self:
+        if name in self:
+            return
+        if not self._lacking:
             raise DataError(
                 f"{place()}{name!r} is not an _id of a {self.kind} in {self.path}; correct it or remove the line."
             )
+        self._lacking -= 1
 
 
 def read_documents(path: Path, warnings: Warnings, label: str | None = "") -> Iterator[tuple[int, Document]]:
@@ -146,10 +151,11 @@ def write_questions(
             for query_id, text in texts.items():
                 stream.write(json.dumps({"_id": query_id, "text": text}, ensure_ascii=False).encode() + b"\n")
     for split, pairs in judgements.items():
+        lines = io.StringIO()
+        rows = csv.writer(lines, delimiter="\t", lineterminator="\n")  # as BEIR writes them: ids with quotes are quoted
+        rows.writerows([("query-id", "corpus-id", "score"), *((query_id, doc_id, 1) for query_id, doc_id in pairs)])
         with whole_file(directory / f"qrels/{split}.tsv") as stream:
-            stream.write(b"query-id\tcorpus-id\tscore\n")
-            for query_id, doc_id in pairs:
-                stream.write(f"{query_id}\t{doc_id}\t1\n".encode())
+            stream.write(lines.getvalue().encode())
 
 
 def text_id(text: str) -> str:

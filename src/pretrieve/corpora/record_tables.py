@@ -198,10 +198,14 @@ def _opened(path: Path, warnings: Warnings) -> tuple[dict[str, int], Read]:
 
 
 def _header(path: Path, most: int) -> str:
-    """The first line, with those that a name in quotes goes on in; by itself where the quotes do not end."""
-    lines = [line.text for line in islice(read_lines(path, label=None), most)]
-    ends = (n for n in range(1, len(lines) + 1) if sum(text.count('"') for text in lines[:n]) % 2 == 0)
-    return "\n".join(lines[: next(ends, 1)])
+    """The first line, or more where a quoted name has line breaks; the first alone where the quotes do not end."""
+    lines, quotes = [""], 0
+    for number, line in enumerate(islice(read_lines(path, label=None), most)):
+        lines[number:] = [line.text]
+        quotes += line.text.count('"')
+        if quotes % 2 == 0:
+            return "\n".join(lines)
+    return lines[0]
 
 
 def _refuse_twice(place: str, columns: Sequence[str], names: Sequence[str]) -> None:

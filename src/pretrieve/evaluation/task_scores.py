@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.base.files import write_json
-from pretrieve.base.program import one_each
+from pretrieve.base.program import once_each, one_each
 from pretrieve.corpora.tables import read_table
 from pretrieve.evaluation.answers import TaskAnswers
 from pretrieve.evaluation.entropy_file import add_entropy
@@ -43,6 +43,7 @@ def check_lists(options: argparse.Namespace, **more: Sequence[object]) -> None:
     is one of the runs."""
     given = {"candidates": options.candidates} if options.candidates else {}
     one_each(runs=options.runs, sizes=options.sizes, outputs=options.outputs, **more, **given)
+    once_each(outputs=options.outputs)
     if both := {*map(os.path.abspath, options.runs)} & {*map(os.path.abspath, options.outputs)}:
         raise ConfigError(f"--outputs: {min(both)} is a run, which would be overwritten; expected another name.")
 

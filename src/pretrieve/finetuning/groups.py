@@ -55,12 +55,11 @@ class StepGroups(Protocol):
     """Which groups a step has: :class:`Groups`, or :class:`pretrieve.finetuning.train_ance.FreshGroups`."""
 
     def at(self, step: int, batch: int) -> Group:
-        """Those of ``batch`` examples (all, where there are fewer), sorted by query and relevant document."""
+        """The groups of a step: ``batch`` examples (all, where there are fewer), sorted by query and relevant document."""
         ...
 
     def known_until(self, step: int) -> float:
-        """The last step whose groups can be made at ``step``: what comes after it depends on weights that are not there
-        yet."""
+        """The last step whose groups can be made at ``step``; later ones depend on weights that are not there yet."""
         ...
 
 
@@ -148,7 +147,7 @@ class Groups:
         return len(self._query)
 
     def known_until(self, step: int) -> float:
-        """All steps can be made at any."""
+        """No limit: groups depend on no weights."""
         return math.inf
 
     def at(self, step: int, batch: int) -> Group:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, check_choice
 
 LOSSES = ("softmax", "pairwise", "hinge")
 DIRECTIONS = ("one", "both")
@@ -18,9 +18,8 @@ def check_loss(options: Mapping[str, Any]) -> None:
     """Raise :class:`ConfigError` for a loss, a direction or a temperature that does not exist, or that does not go with
     the rest of the recipe's options."""
     loss, direction, group = options["loss"], options["direction"], options["group"]
-    for what, value, allowed in (("loss", loss, LOSSES), ("direction", direction, DIRECTIONS)):
-        if value not in allowed:
-            raise ConfigError(f"{what} {value!r} is not allowed; choose from {list(allowed)}{nearest(value, allowed)}")
+    check_choice("loss", loss, LOSSES)
+    check_choice("direction", direction, DIRECTIONS)
     if options["temperature"] <= 0:
         raise ConfigError(
             f"temperature {options['temperature']} is not allowed; expected above 0, for scores are divided by it."

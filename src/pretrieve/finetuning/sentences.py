@@ -9,12 +9,12 @@ score by 5)::
 
 At test the cosine is the prediction, and Spearman's correlation with y the metric: paper ``condenser`` Table 1.
 
-**Wikipedia section triplets.** With vectors a, p, n of anchor, positive and negative, and Euclidean distances (§3, "triplet
-objective function", ε = 1)::
+**Wikipedia section triplets.** With vectors a, p, n of anchor, positive and negative, and Euclidean distances
+(Reimers & Gurevych 2019, §3: "triplet objective function", ε = 1)::
 
     L = mean_i max(‖a_i − p_i‖ − ‖a_i − n_i‖ + ε, 0)                          (2)
 
-ε = 1 is the paper's; sentence-transformers, which paper ``condenser`` trains with, has 5 as its default
+ε = 1 is theirs; sentence-transformers, which paper ``condenser`` trains with, has 5 as its default
 (losses/TripletLoss.py). At test a triplet is right when ‖a − p‖ < ‖a − n‖; the share of right ones is the accuracy of
 paper ``condenser`` Table 2.
 """

@@ -44,7 +44,7 @@ class FreshGroups:
     """The groups of every step, whose negatives are found again every ``refresh`` steps with the weights of that
     moment; and the files of all refreshes of a run.
 
-    search: with what is trained; its folder also gets the run's files. rows: (n,) of the task's training queries.
+    search: by the model in training; its folder also gets the files of all refreshes. rows: (n,) of the task's training queries.
     options: of the recipe: refresh; pool (documents searched for); sample (drawn of them); without_answers (False
     unless given); and those of groups. seed: of the draw. key: names the run (that of its checkpoints): a file of
     another run is never used. given: the groups until the first refresh; None: the first is before step 0.

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 
 import torch
 from torch import nn
@@ -42,8 +43,8 @@ def packed_weights() -> Iterator[None]:
 def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gelu: bool = False) -> torch.Tensor:
     """(T, in) → (T, out): x · weightᵀ + bias, or GELU of that; in bf16 where autocast is on."""
     able = x.device.type == "cpu" and len(x) >= ROWS and min(weight.shape) >= WIDTH
-    kept = _packed.get() if able and encoding() else None
-    kind = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x.dtype
+    kept = _packed.get() if able else None
+    kind = torch.get_autocast_dtype("cpu") if kept is not None and torch.is_autocast_enabled("cpu") else x.dtype
     if kept is None or not _packs(kind):
         found = functional.linear(x, weight, bias)
         return functional.gelu(found) if gelu else found
@@ -54,6 +55,7 @@ def product(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, gelu: boo
     return torch.ops.mkldnn._linear_pointwise(*given, "gelu" if gelu else "none", [], "none")
 
 
+@cache
 def _packs(kind: torch.dtype) -> bool:
     """Whether oneDNN packs weights of this type here: in bf16 only for a CPU that converts it (AVX512, AVX-NE-CONVERT)."""
     if not torch.backends.mkldnn.is_available():

@@ -145,7 +145,7 @@ class Layer(nn.Module):
         return self.after_attention(residual, self.attention(x, batch, asking))
 
     def after_attention(self, residual: torch.Tensor, attended: torch.Tensor) -> torch.Tensor:
-        """What is done to each row by itself; (T, d) both, and the result."""
+        """Residual, norms and feed-forward, each row by itself; (T, d) → (T, d)."""
         x = self.attention_norm(residual + self.dropout(attended))
         return self.output_norm(x + self.dropout(self.down(self.up(x, gelu=True))))
 

@@ -107,7 +107,8 @@ class EncoderOptions:
 
 
 def check_together(options: Mapping[str, Any]) -> None:
-    """Raise ConfigError for options of an objective that do not go together."""
+    """Raise ConfigError for options of an objective that do not go together. Masks check their shares too; here it is done
+    without torch, when a configuration is read."""
     found = ""
     if (shares := options.get("mask", 0) + options.get("random", 0)) > 1:
         found = f"mask {options['mask']} and random {options['random']} are {shares:g} of the masked words; expected at most 1"

@@ -32,12 +32,12 @@ BLOCK = 1 << 18
 HELD = 900_000
 #: Bytes that unpacking xz may take: a file can ask for 4 GiB; bundles ask for their window of 64 MiB.
 XZ_MEMORY = 256 << 20
-_OTHER_PACKING = {
-    b"\xfd7zXZ": "xz",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"PK\x03\x04": "zip",
-    b"7z\xbc\xaf": "7z",
-    b"PAR1": "Parquet",
+_OTHER_KINDS = {
+    b"\xfd7zXZ": ("xz", "unpack it first"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "unpack it first"),
+    b"PK\x03\x04": ("zip", "unpack it first"),
+    b"7z\xbc\xaf": ("7z", "unpack it first"),
+    b"PAR1": ("Parquet", "take the publisher's own file, or write the table as text"),
 }
 
 
@@ -167,11 +167,8 @@ def open_raw(path: Path | str) -> BinaryIO:
             begin = stream.read(6)
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}; expected a file.") from None
-    for magic, name in _OTHER_PACKING.items():
+    for magic, (name, how) in _OTHER_KINDS.items():
         if begin.startswith(magic):
-            how = (
-                "take the publisher's own file, or write the table as text" if name == "Parquet" else "unpack it first"
-            )
             raise DataError(f"{path}: a {name} file; expected plain, gzip or bzip2: {how}.")
     packing = _packing(begin)
     return io.BufferedReader(_Unpacked(path, packing), BLOCK) if packing else open(path, "rb")

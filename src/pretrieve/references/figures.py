@@ -156,7 +156,7 @@ def load_figure(path: Path | str) -> Figure:
         )
     panels = tuple(_panel(name, entry, path) for name, entry in content["panels"].items())
     notes = tuple(content.get("notes", ()))
-    figure = Figure(**content | {"name": content.pop("figure"), "panels": panels, "notes": notes})
+    figure = Figure(name=content.pop("figure"), **content | {"panels": panels, "notes": notes})
     if not figure.map and any(series.kind in ("map", "separation") for _, series in figure.all_series()):
         raise ConfigError(f"{path}: key map is missing; a figure with maps needs map: {{texts, seed, perplexity}}.")
     return figure

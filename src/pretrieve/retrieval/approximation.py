@@ -22,14 +22,12 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.retrieval.index import load_faiss
 from pretrieve.retrieval.rerank import Windows, score_rows
-from pretrieve.retrieval.search import MARGIN, DenseScorer, Hits, as_run
+from pretrieve.retrieval.search import BATCH, MARGIN, DenseScorer, Hits, as_run
 from pretrieve.retrieval.trec_run import Run
 from pretrieve.retrieval.window_search import check_documents
 
 #: Ranks at which recall is measured, as far as the depth reaches.
 CUTS = (1, 10, 100, 1000)
-#: Queries that an index is asked at a time; the result does not depend on it.
-BATCH = 1024
 
 
 def search_index(

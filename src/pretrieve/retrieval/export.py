@@ -64,7 +64,7 @@ _TYPES = {
     "LayerNorm": f"{_SENTENCE}.layer_norm.LayerNorm",
 }
 _EPS = 1e-5
-#: Between which of its inputs and outputs a module of vectors works.
+#: Names of the input and the output of a module that maps vectors to vectors.
 _VECTORS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 _IDENTITY, _TANH = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Tanh"
 #: Bodies whose AutoModel has a pooler that no weights are there for.

@@ -121,7 +121,7 @@ def write_lists(
 
     def line(value: Mapping[str, Any]) -> bytes:
         text = json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
-        return text.encode() if text.isascii() else check_characters(f"{path}: {value!r:.60}", text)
+        return check_characters(f"{path}: {text[:60]!r}", text)
 
     # No name and no time in the gzip header.
     with whole_file(path) as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as stream:

@@ -172,7 +172,7 @@ class ShardedRows:
 def open_store(
     directory: Path | str, name: str, parts: dict[str, tuple[str, np.dtype]], numbers: Sequence[str] = ()
 ) -> tuple[dict, list[tuple[list[np.ndarray], Part, Path]]]:
-    """A finished store through memory maps: its meta file, and of each part what makes its :class:`ShardedRows`.
+    """A finished store through memory maps: its meta file, and for each part the arguments of :class:`ShardedRows`.
 
     parts: suffix → (name of the number in the meta file that is its width, type of its entries); numbers: what else the
     meta file must have.

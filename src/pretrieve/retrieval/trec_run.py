@@ -281,8 +281,9 @@ def _read_lines(path: Path, three_columns: bool = False) -> Run:
             query_id, doc_id = ids_of(query_id, second, doc_id)
             int(rank)
             value = float(score)
-            # Python reads 1_0 as 10, and digits of other scripts; no other program does.
-            if not abs(value) < _LIMIT or "_" in rank + score or not (rank + score).isascii():
+            # Python also reads 1_0, and digits of other scripts; no other program does.
+            numbers = rank + score
+            if not abs(value) < _LIMIT or "_" in numbers or not numbers.isascii():
                 raise ValueError("not a float32, or not written as one")
         except ValueError:
             also = ", or 3 columns 'query_id doc_id rank'" if three_columns else ""

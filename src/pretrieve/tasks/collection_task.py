@@ -227,7 +227,7 @@ class _Contents:
         """Count documents and find those that are judged; with a limit, choose which are kept."""
         self.found: set[str] = set()
         judged = pa.array(sorted(self._judged), pa.string())
-        self.count = total = self.source.document_count
+        self.count = self.source.document_count
         for batch in self.source.batches("collection", columns=["doc_id"]):
             ids = batch.column(0)
             self.found.update(ids.filter(pc.is_in(ids, value_set=judged)).to_pylist())
@@ -237,7 +237,7 @@ class _Contents:
                 f"{self.source.directory}: {len(lost)} judged documents are not in collection.parquet, such as "
                 f"{min(lost)!r}; read the raw files again."
             )
-        if limit is None or limit >= total:
+        if limit is None or limit >= self.count:
             return
         if limit < max(1, len(self.found)):
             raise ConfigError(
@@ -251,8 +251,8 @@ class _Contents:
             if doc_id not in self.found
         )
         self._kept = self.found | {doc_id for _, doc_id in heapq.nsmallest(limit - len(self.found), others)}
+        self.left_out["documents that were not drawn"] = self.count - len(self._kept)
         self.count = len(self._kept)
-        self.left_out["documents that were not drawn"] = total - self.count
 
     def _documents(self) -> Iterator[tuple[str, str, str]]:
         for doc_id, title, text in self.source.documents(_BATCH):

@@ -40,8 +40,11 @@ class Judged(NamedTuple):
     relevance: int
 
 
-def read_qrels(path: Path, layout: str, warnings: Warnings | None = None, label: str | None = "") -> Iterator[Judged]:
+def read_qrels(
+    path: Path, layout: str, warnings: Warnings | None = None, label: str | None = "", below_zero: str = "error"
+) -> Iterator[Judged]:
     """The judgements of a file in the layout ``beir`` or ``trec``, in file order; ``label``: of the progress, None for none.
+    ``below_zero``: with ``leave-out``, for publishers who write −1 for "not judged" (TREC-COVID), such lines are no judgements.
 
     Raises DataError for another number of columns, a relevance that is not a whole number or above :data:`LARGEST`, an empty id,
     or a file without judgements.
@@ -69,6 +72,10 @@ def read_qrels(path: Path, layout: str, warnings: Warnings | None = None, label:
                 f"{'…' if len(grade) > 20 else ''}; expected a whole number up to {LARGEST:,}."
             )
         found = True
+        if relevance < 0 and below_zero == "leave-out":
+            if warnings is not None:
+                warnings.add("judgement below zero, left out", f"{path}: line {number}: {query_id} {doc_id}")
+            continue
         yield Judged(number, query_id, doc_id, relevance)
     if not found:
         raise DataError(
@@ -128,13 +135,11 @@ def add_judgements(
 ) -> None:
     """Give the judgements of all files (split → file) to the writer.
 
-    ``below_zero``: ``error``, or ``leave-out`` for publishers who write −1 for "not judged" (TREC-COVID). ``moved``: queries
+    ``below_zero``: see :func:`read_qrels`. ``moved``: queries
     belong to the split that ``split_of`` says, whichever file judges them.
     """
     for split, path in files.items():
-        for line, query_id, doc_id, relevance in read_qrels(path, layout, writer.warnings):
+        for line, query_id, doc_id, relevance in read_qrels(path, layout, writer.warnings, below_zero=below_zero):
             writer.at(path, line)
-            if relevance < 0 and below_zero == "leave-out":
-                writer.warnings.add("judgement below zero, left out", f"{path}: line {line}: {query_id} {doc_id}")
-            elif (own := split_of.get(query_id, split)) == split or (moved and own):
+            if (own := split_of.get(query_id, split)) == split or (moved and own):
                 writer.add_judgement(query_id, doc_id, relevance, own)

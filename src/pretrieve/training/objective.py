@@ -41,8 +41,7 @@ class Trained(Protocol):
     cross-entropy of a word, which begins near ln V.
 
     An objective whose later batches may depend on the weights (:mod:`pretrieve.finetuning.train_ance`) also has
-    ``known_until(step)``: the last step whose batches can be made when those of ``step`` are. The loop makes none ahead behind
-    it.
+    ``known_until(step)``: the last step whose batches can be made at ``step``. The loop prepares no batch beyond it.
     """
 
     module: nn.Module
@@ -116,9 +115,8 @@ def cut_step(
     budget: int,
     parts: int,
 ) -> list[MicroBatch]:
-    """The items of a step as micro-batches, cut by :func:`cut_evenly`. ``items``: n of them, of which an array of
-    positions takes some; ``pack``: makes a micro-batch of some; ``tokens``: (n,) of each item, from the data of all of
-    them packed."""
+    """Cut the items of a step into micro-batches, as :func:`cut_evenly`. items: n of them, indexable by an array of positions;
+    pack: items → their micro-batch; tokens: the ``data`` of that of all items → tokens of each item (n,)."""
     whole = pack(items)
     pieces = cut_evenly(tokens(whole.data), budget, parts)
     return [whole] if len(pieces) == 1 else [pack(items[piece]) for piece in pieces]

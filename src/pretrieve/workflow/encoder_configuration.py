@@ -10,7 +10,7 @@ from pretrieve.pretraining.objectives import PAIR_TASKS
 from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.raw.hub import place_of
 from pretrieve.raw.json_file import read_json
-from pretrieve.workflow.job_options import check_snapshots, encoder_options, from_outside, lineage, objective_options
+from pretrieve.workflow.job_options import check_snapshots, encoder_options, from_outside, objective_options
 
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
@@ -60,14 +60,13 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
             raise ConfigError(
                 f"{where}.budget: {encoder['budget']} has epochs, but pairs are drawn without end; expected a budget with steps"
             )
-    _check_start(name, config["encoders"], scale)
+    outside = _check_start(name, config["encoders"], scale)
     try:
         made = encoder_options(config, name)
     except ConfigError as error:
         raise error if str(error).startswith("config: ") else ConfigError(f"{where}: {error}") from None
     # A start from outside has a shape of its own.
-    fresh = config["encoders"][lineage(config, name)[-1]].get("start") is None
-    if contrastive and fresh and made.head == "none" and made.dim != made.body["hidden"]:
+    if contrastive and outside is None and made.head == "none" and made.dim != made.body["hidden"]:
         raise ConfigError(
             f"{where}.dim: {encoder['dim']} is {made.dim}, but with head none a vector is the body's {made.body['hidden']} "
             "numbers; expected as many, or another head"
@@ -98,8 +97,9 @@ def _check_sizes(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any
         )
 
 
-def _check_start(name: str, encoders: Mapping[str, Any], scale: Mapping[str, Any]) -> None:
-    """That an encoder's starts are there, end, and have its shape and the layers that are asked for."""
+def _check_start(name: str, encoders: Mapping[str, Any], scale: Mapping[str, Any]) -> str | None:
+    """That an encoder's starts are there, end, and have its shape and the layers that are asked for. Returns the one from
+    outside, where there is one."""
     encoder, seen, start = encoders[name], [name], encoders[name].get("start")
     while start is not None and not from_outside(start):
         check_names(f"encoders.{seen[-1]}.start", [start], [*encoders, "hub:OWNER/NAME", "package:NAME", "dir:PATH"])
@@ -111,6 +111,8 @@ def _check_start(name: str, encoders: Mapping[str, Any], scale: Mapping[str, Any
                 raise ConfigError(f"{where}.{key}: {encoder.get(key)!r}, but its start {start!r} has {theirs!r}")
         seen.append(start)
         start = encoders[start].get("start")
+    if not any("layers_of_start" in encoders[one] for one in seen):
+        return start
     layers = scale["layers"].get(encoder.get("layers")) if start is None else _layers_of(start)
     for one in reversed(seen if start else seen[:-1]):
         every = encoders[one].get("layers_of_start", 1)
@@ -119,6 +121,7 @@ def _check_start(name: str, encoders: Mapping[str, Any], scale: Mapping[str, Any
                 f"config: encoders.{one}.layers_of_start: {every}, but its start has {layers} layers; expected at most {layers}"
             )
         layers = layers and layers // every
+    return start
 
 
 def _layers_of(start: str) -> int | None:

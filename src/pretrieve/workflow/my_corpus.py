@@ -185,7 +185,7 @@ def _without_effect(given: Mapping[str, Any], made: Mapping[str, Any]) -> list[s
     for part, names in (("finetuning", [options["recipe"]]), ("reranker", taught)):
         has = [made["recipes"][name]["options"] for name in names]
         unused[part] = {
-            key: f"the recipe has {has[-1][key]}" if key in has[-1] else "the recipe has no negatives"
+            key: f"the recipe has {has[-1][key]}" if key in has[-1] else "the recipe does not have it"
             for key, value in options[part].items()
             if all(one.get(key) != value for one in has)
         }

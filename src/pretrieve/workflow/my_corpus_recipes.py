@@ -12,8 +12,6 @@
 A joint representation is refused: neither faiss nor sentence-transformers holds one, and the start lacks its word head.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
@@ -70,7 +68,7 @@ def fresh_projection(config: Mapping[str, Any]) -> list[str]:
     name = config["my_corpus_options"]["recipe"]
     if (head := resolve_recipe(name, recipes_of(config)[name], {})["head"]) == "none":
         return []
-    line = f"recipe {name}: vectors get a fresh projection (head: {head}), which takes many questions to train"
+    line = f"recipe {name}: a projection with random weights (head: {head}) is put behind the start"
     other = "; my_corpus_options={finetuning: {head: none, dim: hidden}} leaves it out"
     return [line + other * ("dim" not in config["recipes"][name].get("options", {}))]
 
@@ -107,8 +105,8 @@ def check_recipe(config: Mapping[str, Any]) -> None:
         resolved = resolve_recipe(step, entry, {"all": _RUN})
         if resolved.get("representation") == "joint":
             raise ConfigError(
-                f"{where}: {step!r} makes vectors and weights of words (representation: joint), which the directory that is "
-                "searched in at the end cannot hold; set my_corpus_options.finetuning.representation: dense, vectors alone"
+                f"{where}: {step!r} has a joint representation, which retriever/ cannot hold; "
+                "set my_corpus_options.finetuning.representation: dense"
             )
         width, dim = options["scale"]["body"]["hidden"], resolved.get("dim")
         other = "" if "dim" in recipes.get(step, {}).get("options", {}) else ", or dim: hidden"

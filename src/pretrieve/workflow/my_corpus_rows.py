@@ -4,8 +4,6 @@ A row is one way to search: BM25, the published encoder as it is, the same fine-
 fine-tuned, each of these together with BM25, and BM25 with a cross-encoder behind it. Rows are plain values, for JSON.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

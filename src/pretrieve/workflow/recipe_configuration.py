@@ -1,8 +1,6 @@
 """The recipes of a configuration, checked before any job starts: each alone, and with those that it starts from, mines from or
 is taught by."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,7 +91,7 @@ def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, A
     for key, other, kind in [*others, *(("negatives", name, "ranking") for name in mined)]:
         if other in config["recipes"] and (found := recipe_kind(config, other)) != kind:
             raise ConfigError(
-                f"config: {_key(config, recipe, None, key)}: {other!r} trains a model of kind {found}; expected a recipe of "
+                f"config: {_key(config, recipe, key)}: {other!r} trains a model of kind {found}; expected a recipe of "
                 f"kind {kind}"
             )
 
@@ -140,28 +138,31 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None, as
         if mine != theirs and (unknown is None or unknown not in (mine, theirs)):
             where = f" (data sets of variant {variant})" if variant else ""
             raise ConfigError(
-                f"config: {_key(config, recipe, variant, key)}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a "
+                f"config: {_key(config, recipe, key)}: {mine!r}{where}, but its start {start!r} has {theirs!r}; a "
                 "retriever keeps its shape: give both the same value, or set start: encoder"
             )
 
 
-def _key(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
-    """The key to change for a recipe that does not go with another: its own, or what it was made of for one's own corpus."""
-    return (
-        _origin(config, recipe, variant, option)
-        if "my_corpus_found" in config
-        else f"recipes.{recipe}.options.{option}"
-    )
+def _key(config: Mapping[str, Any], recipe: str, option: str) -> str:
+    """The key to change where a recipe does not go with another."""
+    return _of_user(config, recipe, option) or f"recipes.{recipe}.options.{option}"
+
+
+def _of_user(config: Mapping[str, Any], recipe: str, option: str) -> str:
+    """The key of ``my_corpus_options`` that an option was made of; '' where it was not, as in all other runs."""
+    if "my_corpus_found" not in config:
+        return ""
+    part = "reranker" if recipe_kind(config, recipe) == "cross-encoder" else "finetuning"
+    given, own = config["my_corpus_options"][part], config["recipes"][recipe].get("options", {})
+    return f"my_corpus_options.{part}.{option}" if option in given and own.get(option) == given[option] else ""
 
 
 def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
     """The key of the configuration that an option of a recipe comes from."""
     entry, scale = config["recipes"][recipe], config["scales"][config["scale"]]["finetuning"]
     base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
-    part = "reranker" if recipe_kind(config, recipe) == "cross-encoder" else "finetuning"
-    given = config["my_corpus_options"][part] if "my_corpus_found" in config else {}
-    if option in given and entry.get("options", {}).get(option) == given[option]:
-        return f"my_corpus_options.{part}.{option}"  # its recipes were made of these
+    if key := _of_user(config, recipe, option):
+        return key
     if option in entry.get("options", {}):
         return f"recipes.{recipe}.options.{option}"
     for name in (base, "all"):
@@ -183,8 +184,8 @@ def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None, 
             )
         if options["kind"] in RETRIEVAL_KINDS and options[key] < low:
             raise ConfigError(
-                f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens; expected {low} or more, with [CLS], "
-                "[SEP] and a title"
+                f"config: {_origin(config, recipe, variant, key)}: {options[key]} tokens; expected {low} or more, [CLS] and "
+                "[SEP] included"
             )
 
 

@@ -78,8 +78,8 @@ def read_beir(
     """Read a set in BEIR's layout.
 
     files: ``corpus``, ``queries``, and at least one of the judgements ``train``, ``dev``, ``test``. name: a BEIR set, such as
-    ``scifact`` or ``cqadupstack/android``, whose counts must come out; '' for any data, also for what is in a folder that is
-    called as a set: its peculiarities are allowed. below_zero: ``error``, or ``leave-out``
+    ``scifact`` or ``cqadupstack/android``, whose counts must come out; '' for other data. A folder with the name of a set is
+    allowed that set's peculiarities. below_zero: ``error``, or ``leave-out``
     where a relevance below zero means "not judged". test_share: share of the train queries with a relevant document that
     become test queries, drawn by their ids; for data without test and dev queries.
 
@@ -138,8 +138,8 @@ class BeirTest:
 
 def read_beir_test(folder: Path) -> BeirTest:
     """Read the test split of a folder, or dev where there is no test, without documents that lack a text and a title, and queries
-    that lack a text or a relevant document. In a folder that is called as a BEIR set, a relevance below zero means what it does
-    there, and what its corpus lacks may be judged: it is never found, as in BEIR's own scores.
+    that lack a text or a relevant document. In a folder with the name of a BEIR set, a relevance below zero means what it does
+    there, and judged documents may be missing from the corpus: they are never found, as in BEIR's own scores.
 
     Raises DataError when a file is missing, damaged or a link out of the folder, an id appears twice, a judgement is of an
     unknown id or below zero, two of one pair differ, or there is nothing to test with.
@@ -150,7 +150,8 @@ def read_beir_test(folder: Path) -> BeirTest:
     if split not in files:
         raise DataError(f"{folder}/qrels: has no test.tsv and no dev.tsv; expected one of them to test with.")
     warnings, documents, texts = Warnings(), dict[str, tuple[str, str]](), dict[str, str]()
-    doc_ids, query_ids = Ids("document", files["corpus"]), Ids("query", files["queries"])
+    own = set_called(folder.resolve().name)
+    doc_ids, query_ids = Ids("document", files["corpus"], own.lacking), Ids("query", files["queries"])
     for line, (doc_id, title, text) in read_documents(files["corpus"], warnings, label=None):
         doc_ids.take(doc_id, line)
         documents[doc_id] = (title, text)
@@ -160,17 +161,10 @@ def read_beir_test(folder: Path) -> BeirTest:
             texts[query_id] = text
     empty = {doc_id for doc_id, fields in documents.items() if not any(map(str.strip, fields))}
     qrels, known = dict[str, dict[str, int]](), dict[int, int]()
-    own = set_called(folder.resolve().name)
-    lacking = own.lacking
-    for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, label=None):
-        if grade < 0 and own.below_zero == "leave-out":
-            continue
+    for line, query_id, doc_id, grade in read_qrels(files[split], "beir", warnings, None, own.below_zero):
         place = partial(where, str(files[split]), line)
         query_ids.expect(query_id, place)
-        if doc_id not in documents and lacking:
-            lacking -= 1
-        else:
-            doc_ids.expect(doc_id, place)
+        doc_ids.expect(doc_id, place)
         is_new_judgement(place, known, query_id, doc_id, grade)
         if grade > 0 and query_id in texts and doc_id not in empty:
             qrels.setdefault(query_id, {})[doc_id] = grade

@@ -189,7 +189,7 @@ class _Documents:
 
 def _look_at_documents(path: Path, whole: bool) -> _Documents:
     """Check every document, or the first ones where the file is not looked at as a whole."""
-    found, texts = _Documents(Ids("document", path)), DistinctTexts()
+    found, texts = _Documents(Ids("document", path, set_called(path.resolve().parent.name).lacking)), DistinctTexts()
     looked = sections = sentences = 0
     has_text = False
     # Without progress, for this is done before anything begins. The jobs count what is odd.
@@ -235,20 +235,13 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
                 empty.add(name)  # the reader omits it
         except DataError as error:
             faults[name] = error  # no fault of a query that nobody judged: it is omitted
-    split_of, own, left = dict[str, str](), set_called(path.resolve().parent.name), 0
-    lacking = own.lacking
+    split_of, left, below_zero = dict[str, str](), 0, set_called(path.resolve().parent.name).below_zero
     for split in (split for split in PRECEDENCE if split in qrels):
         relevant, usable, known = set[str](), set[str](), dict[int, int]()
-        for line, query_id, doc_id, relevance in read_qrels(qrels[split], "beir", Warnings(), label=None):
-            if relevance < 0 and own.below_zero == "leave-out":
-                continue  # not judged
+        for line, query_id, doc_id, relevance in read_qrels(qrels[split], "beir", Warnings(), None, below_zero):
             place = partial(where, str(qrels[split]), line)
             ids.expect(query_id, place)
-            if doc_id not in documents.ids and lacking:
-                lacking -= 1
-                documents.empty.add(doc_id)
-            else:
-                documents.ids.expect(doc_id, place)
+            documents.ids.expect(doc_id, place)
             if query_id in faults:
                 raise faults[query_id]
             kept = split_of.setdefault(query_id, split) == split
@@ -256,7 +249,8 @@ def _check_queries(documents: _Documents, path: Path, qrels: dict[str, Path], no
             is_new_judgement(place, known if kept else {}, query_id, doc_id, relevance)
             if relevance > 0:
                 relevant.add(query_id)
-                if kept and query_id not in empty and doc_id not in documents.empty:
+                there = doc_id in documents.ids and doc_id not in documents.empty
+                if kept and query_id not in empty and there:
                     usable.add(query_id)
         left = len(usable)
         lacks = _what_it_lacks(qrels, split, relevant, usable, split_of)

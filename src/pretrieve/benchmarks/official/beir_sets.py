@@ -85,5 +85,5 @@ SETS: dict[str, BeirSet] = {
 
 
 def set_called(folder: str) -> BeirSet:
-    """The BeirSet that a folder is called as; for any other name one without peculiarities."""
+    """The set with this name; one without peculiarities where there is none."""
     return SETS.get(folder, BeirSet(0, {}))

@@ -45,6 +45,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pretrieve.base.errors import DataError
+from pretrieve.benchmarks.official.natural_questions import LONGEST
 from pretrieve.benchmarks.official.open_qa import add_questions, question_files
 from pretrieve.corpora.beir_documents import Document
 from pretrieve.raw.json_file import first_character, read_json_array
@@ -85,7 +86,9 @@ class TrainingQuestion(NamedTuple):
 def is_training(path: Path | str) -> bool:
     """Whether a file is a JSON array, or JSON lines the first of which has passages."""
     first = first_character(path)
-    return first == "[" or (first == "{" and "positive_ctxs" in next(read_json_lines(path, label=None))[1])
+    return first == "[" or (
+        first == "{" and "positive_ctxs" in next(read_json_lines(path, label=None, longest=LONGEST))[1]
+    )
 
 
 def read_training(path: Path | str, warnings: Warnings) -> Iterator[tuple[int, TrainingQuestion]]:

@@ -34,7 +34,7 @@ from pretrieve.tasks.task import Candidate, Judgement, Passage, TaskContents, wr
 
 #: Kind of the warning for a question without words: all of them would be one query, with the answers of each.
 BLANK = "blank question left out"
-#: A candidate's id, the group has its questions; a longer number is none that a context could have.
+#: A candidate's id; its group holds the questions. No context has a number of ten digits.
 _ID = re.compile(r"[^_]*_(.+)/(?:_[0-9]{1,9})+")
 
 

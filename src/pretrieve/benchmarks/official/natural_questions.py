@@ -18,13 +18,12 @@ tags is the context. In the simplified form tokens are joined by a blank ("strin
 differ a little from the original form, where the white space of the page is kept.
 
 **As open QA** (Lee et al. 2019; google-research/language, ``orqa/preprocessing/convert_to_nq_open.py``): a question with
-every short answer of at most **five tokens** of all annotations, tags counted and entities resolved (``A&amp;M`` is A&M, as
-BeautifulSoup reads it there); one without such an answer is omitted.
+every short answer of at most **five tokens**, HTML tags included, of all annotations; entities are resolved (``A&amp;M`` is A&M,
+as BeautifulSoup reads it there); one without such an answer is omitted.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +33,7 @@ from urllib.parse import parse_qs, urlsplit
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.squad_json import Answer, Paragraph, Question
 from pretrieve.benchmarks.official.squad_reqa import DRAWN, Source, build_reqa
+from pretrieve.corpora.wikitext import unescaped
 from pretrieve.raw.raw_text import Warnings, read_json_lines
 from pretrieve.tasks.splits import Target
 
@@ -152,7 +152,7 @@ def page_title(record: dict[str, Any]) -> str:
     """
     if record.get("document_title"):
         return str(record["document_title"])
-    address = html.unescape(str(record.get("document_url", "")))
+    address = unescaped(str(record.get("document_url", "")))
     try:
         titles = parse_qs(urlsplit(address).query).get("title") or [""]
     except ValueError:  # no address, such as one with a single bracket
@@ -234,5 +234,5 @@ def open_question(record: dict[str, Any], where: str) -> tuple[str, list[str]] |
     answers: dict[str, None] = {}
     for start, end in map(page.span, spans):
         if start >= 0 and end - start <= OPEN_ANSWER_TOKENS and (text := page.text(start, end)[0]):
-            answers[html.unescape(text)] = None
+            answers[unescaped(text)] = None
     return (_question(record, where), list(answers)) if answers else None

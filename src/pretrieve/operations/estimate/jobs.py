@@ -21,6 +21,7 @@ from pretrieve.workflow.job_options import PUBLISHED, trained_by
 from pretrieve.workflow.job_resources import STAGES
 from pretrieve.workflow.joined_jobs import MOST_JOBS as MOST_JOINED
 from pretrieve.workflow.joined_jobs import Families, Seeds, in_tens
+from pretrieve.workflow.my_corpus_recipes import AS_IS, RERANKER
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.rule_data import DataRules
 from pretrieve.workflow.rule_models import ModelRules
@@ -218,8 +219,8 @@ def _of_a_seed(plan: Plan) -> list[Job]:
 def jobs_of_a_seed(plan: Plan) -> int:
     """Jobs that each further seed adds to what plain ``snakemake`` makes."""
     if plan.config.get("my_corpus"):
-        chain = max(1, len(plan.config["recipes"]) - 2)  # two recipes are of rows of their own
-        return (1 + 2 * chain) * len(plan.config["encoders"])  # pre-training; fine-tuning and search of each
+        chain = plan.config["recipes"].keys() - {AS_IS, RERANKER}  # those are of rows of their own
+        return (1 + 2 * len(chain)) * len(plan.config["encoders"])  # pre-training; fine-tuning and search of each
     return len(_of_a_seed(plan))
 
 

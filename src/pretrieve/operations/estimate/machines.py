@@ -171,6 +171,10 @@ class Machines:
     def budgets(self) -> tuple[int, int]:
         return BUDGETS["cpu" if self.gpu is None else "cuda"]
 
+    def rates(self, stage: str) -> Rates:
+        """Of what its jobs run on."""
+        return (self.gpu if stage in ON_GPU else None) or self.cpu
+
     def timing(self, stage: str, task: Work) -> Timing:
         """Where a job runs, and how long."""
         need = self.needs(stage)

@@ -14,6 +14,7 @@ from typing import Any
 from pretrieve.base import paths
 from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.machines import Machines, wall_seconds
+from pretrieve.operations.estimate.report import cost_files
 from pretrieve.operations.estimate.sizes import Sizes, body_of
 from pretrieve.operations.estimate.training import pair_texts, score_pairs
 from pretrieve.operations.estimate.work import Work, Workload
@@ -123,20 +124,12 @@ def forecast_of(plan: Plan, machines: Machines) -> Forecast:
             seen.update(new)
             targets[target] = None
             of_row[row["label"]] = of_row.get(row["label"], 0.0) + sum(map(seconds, new))
-            jobs |= {cost: seconds(job) for job in new if (cost := _cost_file(plan, job))}
+            own = (job for job in new if job.stage in ("pretrain", "finetune", "retrieve"))
+            jobs |= {str(cost_files(plan, job, plan.root)[0]): seconds(job) for job in own}
     left = [job for job in graph.behind(targets) if job.stage not in BUILT]
     timings = {job: machines.timing(job.stage, workload.of(job)) for job in left}
     wall = wall_seconds(left, graph, timings, machines.gpus, machines.cores) + beside + STARTS + ENDING
     return Forecast(wall, tuple(of_row.items()), jobs)
-
-
-def _cost_file(plan: Plan, job: Job) -> str:
-    """What a job of a row leaves last; '' of others."""
-    system = f"{job.subject}-{SIZE}"
-    folders = {"pretrain": paths.encoder_dir(plan.root, job.subject, job.seed)}
-    for stage, folder in (("finetune", paths.retriever_dir), ("retrieve", paths.embedding_dir)):
-        folders[stage] = folder(plan.root, system, job.place, job.seed)
-    return f"{folders[job.stage]}/cost.json" if job.stage in folders else ""
 
 
 def _reranking(plan: Plan, workload: Workload, row: Mapping[str, Any], budget: int) -> Work:

@@ -9,7 +9,7 @@ from typing import Any
 from pretrieve.base import paths
 from pretrieve.base.errors import DataError
 from pretrieve.operations.estimate import work
-from pretrieve.operations.estimate.jobs import ON_GPU, Graph, Job
+from pretrieve.operations.estimate.jobs import Graph, Job
 from pretrieve.operations.estimate.machines import EFFICIENCY, Machines, wall_seconds
 from pretrieve.operations.estimate.sizes import Sizes
 from pretrieve.operations.estimate.work import Workload
@@ -213,8 +213,7 @@ def compare(estimate: Estimate, root: str) -> list[Stage]:
             continue
         stage = stages.setdefault(job.stage, Stage(job.stage))
         work = estimate.workload.of(job)
-        gpu = estimate.machines.gpu if job.stage in ON_GPU else None
-        rates = gpu or estimate.machines.cpu
+        rates = estimate.machines.rates(job.stage)
         stage.jobs += 1
         # A cost is counted after the imports.
         stage.expected_s += rates.seconds(work) - (rates.start_s if work.runs else rates.light_s)

@@ -185,9 +185,9 @@ def _made(config: Mapping[str, Any], line: Line) -> Any:
 
 
 def ingredients(config: Mapping[str, Any], system: str, dataset: str) -> dict[str, Any]:
-    """Every option of one system on one data set or mean, or of counts of it (``statistics``): what a cell's value follows from,
-    as far as ``config``, of one scale (:func:`pretrieve.workflow.scales.at_scale`), says it. Two configurations with equal
-    ingredients ask for the same computation; what only adds others (metrics, sizes, encoders) does not belong to them.
+    """What the value of a cell follows from: every option of a system on a data set, on a mean, or on counts (``statistics``).
+    config: of one scale (:func:`pretrieve.workflow.scales.at_scale`). Equal ingredients are the same computation; metrics, sizes
+    and other encoders are not among them.
 
     Raises KeyError when the configuration lacks one of them, and ConfigError when an option is not allowed any more.
     """
