@@ -45,9 +45,17 @@ BUDGETS, SCALE_OPTIONS = "scales.demo.pretraining.budgets", "scales.demo.pretrai
 FINETUNING = "scales.demo.finetuning"
 
 
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    """Read once, and found to be right: a mistake that a test makes is the only one."""
+    whole = read_config(ROOT / "config.yaml")
+    load(whole)
+    return whole
+
+
 @pytest.fixture
-def config() -> dict[str, Any]:
-    return read_config(ROOT / "config.yaml")
+def config(whole) -> dict[str, Any]:
+    return copy.deepcopy(whole)
 
 
 def load(config: dict[str, Any]) -> Plan:
@@ -425,7 +433,6 @@ def test_the_repositorys_configuration(config) -> None:
     ],
 )
 def test_mistakes(config, path: str, value: Any, parts: list[str]) -> None:
-    load(config)  # the mistake is the only one
     with pytest.raises(ConfigError) as error:
         load(changed(config, path, value))
     message = str(error.value)
