@@ -37,8 +37,17 @@ print("fine")
 HEAVY = ["faiss", "jnius", "pyserini", "ranx", "snakemake", "pandas", "gensim", "wikitextparser"]
 #: More of what only the extras of pyproject.toml have.
 EXTRAS = ["blingfire", "jinja2", "jsonschema", "matplotlib", "numba", "regex", "scipy", "sklearn", "yaml"]
+#: Of pre-training every module, also those that no program imports yet.
 TRAINING = """import pretrieve.pretraining.pretrain, pretrieve.finetuning.finetune, pretrieve.retrieval.embed_task
-import pretrieve.pretraining.module, pretrieve.retrieval.retriever, pretrieve.retrieval.in_memory"""
+import pretrieve.pretraining.module, pretrieve.retrieval.retriever, pretrieve.retrieval.in_memory
+import importlib, pkgutil
+import pretrieve.models, pretrieve.pretraining, pretrieve.training
+names = [m.name for p in (pretrieve.models, pretrieve.pretraining, pretrieve.training)
+         for m in pkgutil.iter_modules(p.__path__, p.__name__ + ".")]
+assert len(names) > 30, names
+for name in names:
+    importlib.import_module(name)
+"""
 WORKFLOW = (
     "import pretrieve.workflow.plan, pretrieve.base.paths, pretrieve.workflow.configuration, pretrieve.base.files"
 )
@@ -53,47 +62,31 @@ def test_imports(program, imports: str, blocked: list[str]) -> None:
     assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
 
 
-ALL_MODULES = """
-import importlib, pkgutil
-import pretrieve.models, pretrieve.pretraining, pretrieve.training
-names = [m.name for p in (pretrieve.models, pretrieve.pretraining, pretrieve.training)
-         for m in pkgutil.iter_modules(p.__path__, p.__name__ + ".")]
-assert len(names) > 30, names
-for name in names:
-    importlib.import_module(name)
-"""
-
-
-def test_every_module_of_pre_training(program) -> None:
-    """Also those that no program imports yet."""
-    done = program("-c", BLOCK.format(blocked=HEAVY, first=HEAVY[0], imports=ALL_MODULES))
-    assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
-
-
 RUN = """
 import runpy
-sys.argv = {arguments!r}
-try:
-    runpy.run_path({arguments!r}[0], run_name="__main__")
-except SystemExit as end:
-    assert end.code == 0, end.code
+for sys.argv in {runs!r}:
+    try:
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    except SystemExit as end:
+        assert end.code == 0, end.code
 """
 
 
-@pytest.mark.parametrize("name", ["cocondenser", "pairs"])
-def test_pre_training_runs(program, store, tmp_path: Path, name: str) -> None:
+def test_pre_training_runs(program, store, tmp_path: Path) -> None:
     """The program from its command line to the encoder's directory: what is imported on the way counts, too."""
-    small = {"skip_layer": 1, "head_layers": 1, "span_length": 12} if name == "cocondenser" else {}
-    objective = {"name": name, "length": 24} | resolve(name, None, small, "test")
-    if name == "pairs":
-        objective |= {"tasks": ["ict", "bfs", "wlp"], "query_length": 12, "passage_length": 24}
-    options = small_options(objective, 4, 3, 1e-3)
-    out = tmp_path / "encoder/seed1"
-    arguments = ["workflow_scripts/pretrain.py", "--store", store.directory, "--options", json.dumps(options)]
-    arguments += ["--seed", 1, "--checkpoints", tmp_path / "ckpt", "--checkpoint-seconds", 0, "--out", out]
-    run = RUN.format(arguments=[str(argument) for argument in arguments])
+    runs = {}
+    for name, small in (("cocondenser", {"skip_layer": 1, "head_layers": 1, "span_length": 12}), ("pairs", {})):
+        objective = {"name": name, "length": 24} | resolve(name, None, small, "test")
+        if name == "pairs":
+            objective |= {"tasks": ["ict", "bfs", "wlp"], "query_length": 12, "passage_length": 24}
+        options, out = small_options(objective, 4, 3, 1e-3), tmp_path / f"{name}/seed1"
+        words = ["workflow_scripts/pretrain.py", "--store", store.directory, "--options", json.dumps(options)]
+        words += ["--seed", 1, "--checkpoints", tmp_path / f"{name}/ckpt", "--checkpoint-seconds", 0, "--out", out]
+        runs[out] = [str(word) for word in words]
     blocked = [name for name in HEAVY if name != "pandas"]  # torch asks whether there is one
+    run = RUN.format(runs=list(runs.values()))
     done = program("-c", BLOCK.format(blocked=blocked, first=blocked[0], imports=run))
     assert done.returncode == 0 and done.stdout == "fine\n", done.stderr
-    assert load_file(out / "model.safetensors") and (out / "curve.csv").read_text().count("\n") == 4
-    assert json.loads((out / "cost.json").read_text())["tokens"] > 0
+    for out in runs:
+        assert load_file(out / "model.safetensors") and (out / "curve.csv").read_text().count("\n") == 4
+        assert json.loads((out / "cost.json").read_text())["tokens"] > 0

@@ -38,9 +38,14 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def config() -> dict:
+@pytest.fixture(scope="module")
+def projects() -> dict:
     return read_config(PROJECT / "config.yaml")
+
+
+@pytest.fixture
+def config(projects: dict) -> dict:
+    return copy.deepcopy(projects)
 
 
 def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:

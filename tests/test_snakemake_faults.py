@@ -15,6 +15,10 @@ from types import SimpleNamespace
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).resolve().parent / "workflow"))
+
+from miniature import PROJECT, Workflow
+
 from pretrieve.workflow.snakemake_faults import cancel_timers
 
 HOUR = 3600.0
@@ -40,10 +44,8 @@ def timers_at_the_end(folder: Path, watched: str) -> int:
     folder.mkdir()
     (folder / "Snakefile").write_text(MANY_JOBS.format(watched=watched))
     words = ["--cores", "1", "--max-jobs-per-timespan", "1000/20s", "--quiet", "all"]
-    ended = subprocess.run(
-        [sys.executable, "-m", "snakemake", *words], cwd=folder, capture_output=True, text=True, timeout=300
-    )
-    assert ended.returncode == 0, ended.stderr
+    ended = Workflow(folder).run_fork(*words, PYTHONPATH=str(PROJECT / "src"))
+    assert ended.code == 0, ended.stderr
     return int(ended.stdout.partition("TIMERS ")[2].split()[0])
 
 
