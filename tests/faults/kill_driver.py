@@ -64,14 +64,15 @@ class Outcome:
 
 
 class Watched:
-    """A run of Snakemake that can be killed in part. It prints to a file: a pipe would kill the jobs that are to live on."""
+    """A run of Snakemake that can be killed in part; of everything, where no targets are named. It prints to a file: a pipe
+    would kill the jobs that are to live on."""
 
-    def __init__(self, workflow: Workflow, printed: Path) -> None:
+    def __init__(self, workflow: Workflow, printed: Path, *targets: str) -> None:
         self.folder, self.printed = workflow.folder, printed
         self.stream = open(printed, "w")  # noqa: SIM115 (closed in end())
         self.begun, self.first = time.monotonic(), steps_of(workflow.folder)
         self.process = subprocess.Popen(
-            COMMAND,
+            [*COMMAND, "--", *targets],
             cwd=workflow.folder,
             env=environment(),
             stdin=subprocess.DEVNULL,

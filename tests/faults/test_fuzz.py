@@ -254,7 +254,7 @@ def test_files_of_every_kind(watched: Path) -> None:
 def test_checkpoint_configurations(watched: Path) -> None:
     model, place = bert_lm(), watched / "data/checkpoint"
     good = model.config.to_dict()
-    write(place, model.state_dict(), good)
+    write(place, model.state_dict(), good, "model.safetensors")  # a pickle takes longer to read
     paths = sorted(places(good), key=str)
 
     @CASES

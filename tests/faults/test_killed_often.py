@@ -13,9 +13,10 @@ from pathlib import Path
 
 from kill_driver import KINDS, Watched, kill_often, steps_of
 from miniature import Workflow, clone
-from tiny_science import change_config
+from tiny_science import ENCODERS, change_config
 
 STEPS = 150
+ENCODER = f"results/demo/encoders/{ENCODERS[0]}/seed1/config.json"
 
 
 def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_was(untouched, undisturbed, fault_folders):
@@ -31,14 +32,14 @@ def test_a_job_that_outlives_snakemake_is_waited_for_and_its_work_is_not_lost(
     workflow = clone(undisturbed, fault_folders / "outlived")
     # So long that the training is still at work when the second run has come to it, however slow that is.
     change_config(workflow.folder, "scales", "demo", "pretraining", "budgets", "base", "steps", to=STEPS)
-    first = Watched(workflow, workflow.folder / "first.txt")
+    first = Watched(workflow, workflow.folder / "first.txt", ENCODER)
     try:
         while not any(step >= 5 for step in steps_of(workflow.folder).values()):
             assert not first.over, first.printed.read_text()
         (training,) = first.jobs()[-1:]
         os.kill(training, signal.SIGSTOP)
         first.kill("snakemake")
-        second = Watched(workflow, workflow.folder / "second.txt")
+        second = Watched(workflow, workflow.folder / "second.txt", ENCODER)
         try:
             while "another process is at this job; waiting" not in (text := second.printed.read_text()):
                 assert not second.over, text

@@ -25,6 +25,7 @@ from typing import Any
 
 import pytest
 import yaml
+from config_cases import project_config
 from miniature import PROJECT, TIMEOUT, Workflow, clone, environment
 from snakemake.cli import parse_config
 
@@ -334,7 +335,7 @@ def test_any_other_text_is_refused(untouched: Workflow, monkeypatch):
 )
 def test_braces_of_a_path_are_refused(path):
     """Snakemake would look for a wildcard between them."""
-    config = read_config(PROJECT / "config.yaml", code_folder=PROJECT)
+    config = project_config()
     with pytest.raises(PretrieveError, match=rf"config: {'.'.join(path)}: 'a/{{x}}.json' has a brace"):
         check_config(with_value(config, path, "a/{x}.json"), config["tables"])
 
@@ -342,7 +343,7 @@ def test_braces_of_a_path_are_refused(path):
 @pytest.mark.parametrize("kind", ["scales", "corpora", "datasets", "encoders", "recipes"])
 @pytest.mark.parametrize("name", ["a b", "a;touch canary-5", "$(touch canary-6)", "../up", "name\n", "-n", ""])
 def test_names_are_plain(kind, name):
-    config = read_config(PROJECT / "config.yaml")
+    config = project_config()
     some = next(iter(config[kind].values()))
     config[kind][name] = some
     with pytest.raises(PretrieveError, match="names become parts of paths and commands"):

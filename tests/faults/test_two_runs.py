@@ -18,7 +18,6 @@ from pathlib import Path
 import pytest
 from miniature import PROJECT, TIMEOUT, Workflow, clone, environment
 from small_body import small_options
-from tiny_science import change_config
 
 from pretrieve.base import finished_work
 from pretrieve.base.files import unfinished
@@ -62,9 +61,9 @@ def make(workflow: Workflow) -> subprocess.Popen:
     )
 
 
-def test_a_second_make_is_refused_and_goes_after_the_first_is_dead(untouched, fault_folders):
-    workflow = clone(untouched, fault_folders / "two")
-    change_config(workflow.folder, "tables", to=["pretraining_tasks/table1"])  # nothing is trained for it
+def test_a_second_make_is_refused_and_goes_after_the_first_is_dead(undisturbed, fault_folders):
+    workflow = clone(undisturbed, fault_folders / "two")
+    (report := workflow.folder / "results/demo/report.html").unlink()
     first = make(workflow)
     try:
         locks, patience = workflow.folder / ".snakemake/locks", time.monotonic() + TIMEOUT
@@ -89,7 +88,7 @@ def test_a_second_make_is_refused_and_goes_after_the_first_is_dead(untouched, fa
     assert by_hand.code != 0 and "can be removed with the --unlock argument" in by_hand.text, "Snakemake's own sentence"
     after = make(workflow)
     said = after.communicate(timeout=2 * TIMEOUT)[0]
-    assert after.returncode == 0, said
+    assert after.returncode == 0 and report.is_file(), said
     assert "A run was killed here; its finished jobs are kept" in said and not list(locks.glob("*.lock"))
 
 
@@ -271,11 +270,12 @@ def test_they_go_when_the_whole_run_has_ended_and_not_with_a_part_of_it(undistur
     encoder = next((workflow.folder / "results/demo/encoders").iterdir()).name
     kept = workflow.folder / f"results/demo/checkpoints/encoders/{encoder}/seed1"
     kept.mkdir(parents=True)
-    table = workflow.folder / "results/demo/tables/pretraining_tasks/table3.csv"
-    table.unlink()
-    assert workflow.run("--cores", "1", str(table.relative_to(workflow.folder))).code == 0 and kept.exists()
-    table.unlink()
-    assert workflow.run("--cores", "1").code == 0 and not kept.exists()
+    report = workflow.folder / "results/demo/report.html"
+    for targets in (["results/demo/report.html"], []):
+        assert kept.exists()
+        report.unlink()
+        assert workflow.run("--cores", "1", *targets).code == 0 and report.is_file()
+    assert not kept.exists()
 
 
 def test_an_encoder_that_snakemake_took_no_note_of_is_not_trained_again(

@@ -99,9 +99,10 @@ def check_size(config: Mapping[str, Any]) -> None:
 
 def _measured(where: str, value: Any, known: dict[int, tuple[int, int]], level: int) -> tuple[int, int]:
     """(values, levels) of a part; ``known``: those of parts that were measured, by identity."""
-    if not isinstance(value, (Mapping, list)):
-        if isinstance(value, str):
-            _refuse_digits(where, value)
+    if isinstance(value, str):
+        _refuse_digits(where, value)
+        return 1, 1
+    if not isinstance(value, (list, Mapping)):
         return 1, 1
     if id(value) in known:
         return known[id(value)]

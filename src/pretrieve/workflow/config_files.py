@@ -101,6 +101,7 @@ def _check_keys(path: str, value: object) -> None:
 
 
 _CONSTANTS = {"true": True, "false": False, "null": None}
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?|true|false|null")
 #: Keys whose values are names of the user's own, which may look like numbers: folders, and columns of a table.
 _NAMES = {"my_corpus", "mirror", "columns"}
 
@@ -111,13 +112,15 @@ def with_numbers(value: Any) -> Any:
     >>> with_numbers({"seeds": ["1", "2"], "rate": "0.5", "open": "true", "name": "mlm"})
     {'seeds': [1, 2], 'rate': 0.5, 'open': True, 'name': 'mlm'}
     """
+    if isinstance(value, str):  # first, for most values are texts
+        if not _NUMBER.fullmatch(value):
+            return value
+        if value in _CONSTANTS:
+            return _CONSTANTS[value]
+        return int(value) if value.lstrip("+-").isdigit() else float(value)
     if isinstance(value, Mapping):
         return {key: part if key in _NAMES and part != "null" else with_numbers(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [with_numbers(part) for part in value]
-    if not isinstance(value, str) or not re.fullmatch(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?|true|false|null", value):
-        return value
-    return _CONSTANTS[value] if value in _CONSTANTS else int(value) if value.lstrip("+-").isdigit() else float(value)
+    return [with_numbers(part) for part in value] if isinstance(value, list) else value
 
 
 def _laid_over(below: Mapping[str, Any], above: Mapping[str, Any], path: tuple[str, ...] = ()) -> dict[str, Any]:

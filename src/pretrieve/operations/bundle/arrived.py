@@ -9,6 +9,7 @@ import errno
 import re
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job
 from pretrieve.operations.bundle.results import MANIFEST, checksum, is_of
 from pretrieve.operations.bundle.weights import INDEX, unpack_weights
 from pretrieve.raw.json_file import read_json
+from pretrieve.references.yaml_files import Loader
 
 SCHEMA = package_file("schemas/slice.schema.yaml")
 #: Bytes; that of a thousand jobs has about three million.
@@ -57,10 +59,14 @@ def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
 
 def check_form(manifest: Any, schema: Path, path: object, what: str) -> None:
     """Raise DataError, with the key, unless a manifest has the form that ``schema`` gives; ``what`` it is of, for the advice."""
-    form = Draft202012Validator(yaml.safe_load(schema.read_text(encoding="utf-8")))
-    if error := best_match(form.iter_errors(manifest)):
+    if error := best_match(_form(schema).iter_errors(manifest)):
         key = ".".join(str(part)[:60] for part in error.absolute_path) or "top level"
         raise DataError(f"{path}: {key}: {error.message[:300]}; expected what {schema} allows: copy the {what} again.")
+
+
+@cache
+def _form(schema: Path) -> Draft202012Validator:
+    return Draft202012Validator(yaml.load(schema.read_text(encoding="utf-8"), Loader))
 
 
 def _job(path: Path, key: str, given: Mapping[str, Any]) -> Job:
