@@ -9,7 +9,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -30,23 +29,19 @@ assert pretrieve.search([[1.0, 0.0]], [[0.0, 1.0], [1.0, 0.0]], ["a", "b"]).doc_
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from a copy of the sources and installed into a folder of its own."""
+    """The wheel, made by pip from a copy of the sources and installed into a folder of its own."""
     folder = tmp_path_factory.mktemp("package")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "wheel", *options, "--wheel-dir", folder / "wheels", folder], check=True, timeout=300)
-    (wheel,) = (folder / "wheels").glob("pretrieve-*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        packed = {name for name in archive.namelist() if name.startswith("pretrieve/")}
+    options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--no-compile"]
+    install = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", *options]
+    subprocess.run([*install, "--target", folder / "site", folder], check=True, timeout=300)
+    installed = {file.relative_to(folder / "site") for file in (folder / "site/pretrieve").rglob("*") if file.is_file()}
     sources = [
         file for file in (ROOT / "src/pretrieve").rglob("*") if file.is_file() and file.parent.name != "__pycache__"
     ]
-    assert packed == {str(file.relative_to(ROOT / "src")) for file in sources}
-    install = [*pip, "install", "--no-compile", *options, "--target", folder / "site", wheel]
-    subprocess.run(install, check=True, timeout=300)
+    assert installed == {file.relative_to(ROOT / "src") for file in sources}
     return folder / "site"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from pathlib import Path
 
 from kill_driver import KINDS, Watched, kill_often, steps_of
@@ -36,6 +37,7 @@ def test_a_job_that_outlives_snakemake_is_waited_for_and_its_work_is_not_lost(
     try:
         while not any(step >= 5 for step in steps_of(workflow.folder).values()):
             assert not first.over, first.printed.read_text()
+            time.sleep(0.02)
         (training,) = first.jobs()[-1:]
         os.kill(training, signal.SIGSTOP)
         first.kill("snakemake")
@@ -43,6 +45,7 @@ def test_a_job_that_outlives_snakemake_is_waited_for_and_its_work_is_not_lost(
         try:
             while "another process is at this job; waiting" not in (text := second.printed.read_text()):
                 assert not second.over, text
+                time.sleep(0.02)
             os.kill(training, signal.SIGCONT)
             assert second.wait() == 0, second.printed.read_text()
             (step,) = re.findall(r"going on from step ([\d,]+) of", second.printed.read_text())
