@@ -26,7 +26,6 @@ from pretrieve.operations.bundle.archive import check_sum, read_archive
 from pretrieve.operations.bundle.contents import Asked
 from pretrieve.operations.bundle.jobs import SIDE_BY_SIDE, Call, Job
 from pretrieve.operations.bundle.results import MANIFEST, checksum, is_of
-from pretrieve.operations.bundle.weights import INDEX, unpack_weights
 from pretrieve.raw.json_file import read_json
 from pretrieve.references.yaml_files import Loader
 
@@ -110,6 +109,8 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
 def unpack(folder: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], place: Path) -> None:
     """Compare all files of a slice with its manifest, and unpack them below ``place``. Raises DataError when one is missing,
     damaged or not what it should be, or there is no room for them."""
+    from pretrieve.operations.bundle.weights import INDEX, unpack_weights  # torch takes two seconds to load
+
     parts = manifest["parts"]
     for name, expected in parts.items():
         check_sum(inside(folder, name, f"{folder / MANIFEST}: part"), expected)

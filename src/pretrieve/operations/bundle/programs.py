@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from pretrieve.base.program import make_parser
 from pretrieve.evaluation.metrics import read_qrels
@@ -26,12 +27,13 @@ from pretrieve.evaluation.task_scores import score_options
 from pretrieve.operations.bundle.jobs import Call
 from pretrieve.retrieval.trec_run import Run, read_trec
 from pretrieve.tasks.split_table import SplitTable
-from pretrieve.training.device import Device
-from pretrieve.training.loop import Stopped
+
+if TYPE_CHECKING:
+    from pretrieve.training.device import Device
 
 
 def run_call(
-    call: Call, device: Device, until: float, checkpoint_seconds: float = 60.0, scored: bool = False
+    call: Call, device: "Device", until: float, checkpoint_seconds: float = 60.0, scored: bool = False
 ) -> dict[str, float]:
     """Run one call on ``device`` until it is done, or until a moment of ``time.monotonic``; returns what a search scores.
 
@@ -79,6 +81,7 @@ def alarm(until: float) -> Iterator[None]:
     if math.isinf(until):
         yield
         return
+    from pretrieve.training.loop import Stopped  # torch takes two seconds to load
 
     def ring(*_: object) -> None:
         raise Stopped("the time of this slice is over")

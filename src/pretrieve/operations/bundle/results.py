@@ -24,10 +24,11 @@ from typing import Any
 from pretrieve.base.files import write_json
 from pretrieve.operations.bundle.archive import sums_of, write_archive
 from pretrieve.operations.bundle.jobs import Job
-from pretrieve.operations.bundle.weights import PART_BYTES, pack_weights
 
 MANIFEST = "manifest.json"
 _WEIGHTS = ".safetensors"
+#: Of a part that comes home; a larger file has one of its own.
+PART_BYTES = 16 << 20
 
 
 def files_of(job: Job, stay: Collection[str] = ()) -> list[str]:
@@ -100,6 +101,8 @@ def write_slice(
     files = [file for job in jobs for file in files_of(job, stay)]
     models = [file for file in files if file.endswith(_WEIGHTS)]
     if weights != "none" and models:
+        from pretrieve.operations.bundle.weights import pack_weights  # torch takes two seconds to load
+
         pack_weights(models, unfinished, weights)
     shares = _shares([file for file in files if not file.endswith(_WEIGHTS)])
     archives = {

@@ -28,9 +28,9 @@ from safetensors.torch import load_file, save, save_file
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.inside import inside
+from pretrieve.operations.bundle.results import PART_BYTES
 from pretrieve.raw.json_file import read_json
 
-PART_BYTES = 16 << 20
 INDEX = "weights.index.json"
 #: Bytes of the largest index: that of a thousand models has about fifty million.
 LARGEST_INDEX = 256 << 20
