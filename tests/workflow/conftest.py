@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from miniature import Workflow, clone, copy_project
-from tiny_science import CHAINS, write_config, write_raw_files
+from tiny_science import CHAINS, COUNTS, TASK, write_config, write_raw_files
 
 
 @pytest.fixture(scope="session")
@@ -36,9 +36,15 @@ def run_to_the_end(begun: Workflow, folder: Path, *targets: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def finished(made_once, unstarted: Workflow) -> Workflow:
+def begun(made_once, unstarted: Workflow) -> Workflow:
+    """The miniature with a corpus, a task and a table of counts, and no model. Tests change nothing in it, but copy it."""
+    return Workflow(made_once("begun", lambda folder: run_to_the_end(unstarted, folder, COUNTS, TASK)))
+
+
+@pytest.fixture(scope="session")
+def finished(made_once, begun: Workflow) -> Workflow:
     """The miniature after one whole run. Tests change nothing in it, but copy it."""
-    return Workflow(made_once("finished", lambda folder: run_to_the_end(unstarted, folder)))
+    return Workflow(made_once("finished", lambda folder: run_to_the_end(begun, folder)))
 
 
 @pytest.fixture(scope="session")

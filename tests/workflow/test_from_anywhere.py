@@ -18,10 +18,8 @@ from pathlib import Path
 
 import pytest
 from miniature import Workflow, clone, environment
+from tiny_science import COUNTS, TASK
 
-#: Statistics of the corpus, a table made of them, and a task whose questions come with the code.
-TABLE = "results/demo/tables/pretraining_tasks/table1.csv"
-TASK = "results/demo/tasks/questions/stats.json"
 MODULE = """
 configfile: "config.yaml"
 
@@ -60,15 +58,6 @@ def listed(folder: Path) -> set[Path]:
     return {path for path in folder.rglob("*") if "__pycache__" not in path.parts}
 
 
-@pytest.fixture(scope="module")
-def inside(unstarted: Workflow, folders: Path) -> Workflow:
-    """The same targets made in a checkout."""
-    workflow = clone(unstarted, folders / "inside")
-    ended = workflow.run("--cores", "1", TABLE, TASK)
-    assert ended.code == 0, ended.text
-    return workflow
-
-
 @pytest.fixture
 def elsewhere(unstarted: Workflow, tmp_path: Path) -> Workflow:
     """A folder with raw files and what its user wants other than the code's config.yaml has it."""
@@ -80,6 +69,7 @@ def elsewhere(unstarted: Workflow, tmp_path: Path) -> Workflow:
 
 
 def assert_same(workflow: Workflow, inside: Workflow) -> None:
+    """As the same targets made in a checkout."""
     assert {path.name for path in workflow.folder.iterdir()} <= {
         "raw",
         "data",
@@ -93,27 +83,27 @@ def assert_same(workflow: Workflow, inside: Workflow) -> None:
         assert made and made == inside.files(pattern), pattern
 
 
-def test_with_its_snakefile_and_another_directory(code: Path, elsewhere: Workflow, inside: Workflow, tmp_path: Path):
+def test_with_its_snakefile_and_another_directory(code: Path, elsewhere: Workflow, begun: Workflow, tmp_path: Path):
     """Called from a third folder, by the path of Snakemake alone: `python` is another one in PATH."""
     (tmp_path / "third").mkdir()
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to("/bin/false")
     words = ("-s", str(code / "Snakefile"), "--directory", str(elsewhere.folder))
     other = f"{tmp_path / 'bin'}:/usr/bin:/bin"
-    ended = Workflow(tmp_path / "third").run_fork(*words, "--cores", "1", TABLE, TASK, PATH=other)
+    ended = Workflow(tmp_path / "third").run_fork(*words, "--cores", "1", COUNTS, TASK, PATH=other)
     assert ended.code == 0, ended.text
-    assert_same(elsewhere, inside)
+    assert_same(elsewhere, begun)
     assert not list((tmp_path / "third").iterdir())
-    assert "Nothing to be done" in elsewhere.plan(*words, TABLE, TASK).text
+    assert "Nothing to be done" in elsewhere.plan(*words, COUNTS, TASK).text
 
 
 @pytest.mark.parametrize("snakefile", ["Snakefile", "workflow/Snakefile"])
-def test_as_a_module(code: Path, elsewhere: Workflow, inside: Workflow, snakefile: str):
+def test_as_a_module(code: Path, elsewhere: Workflow, begun: Workflow, snakefile: str):
     (elsewhere.folder / "Snakefile").write_text(MODULE.format(snakefile=str(code / snakefile)))
-    ended = elsewhere.run("--cores", "1", TABLE, TASK)
+    ended = elsewhere.run("--cores", "1", COUNTS, TASK)
     assert ended.code == 0, ended.text
     assert "elapsed" in ended.text, "its own onsuccess reports the time"
-    assert_same(elsewhere, inside)
+    assert_same(elsewhere, begun)
 
 
 def test_programs_beside_snakemake(code: Path, elsewhere: Workflow, unstarted: Workflow):
@@ -137,9 +127,10 @@ def test_programs_beside_snakemake(code: Path, elsewhere: Workflow, unstarted: W
     said(code, elsewhere, "-m", "pretrieve", "estimate", "--counts")
 
 
-def test_the_catalogues_snakefile_makes_everything(inside: Workflow):
+def test_the_catalogues_snakefile_makes_everything(begun: Workflow, tmp_path: Path):
     """A bare include would lose the default target, and make the first raw file only."""
-    whole, other = inside.plan(), inside.plan("-s", "workflow/Snakefile")
+    workflow = clone(begun, tmp_path / "begun")
+    whole, other = workflow.plan(), workflow.plan("-s", "workflow/Snakefile")
     assert other.jobs.pop("default") == 1
     jobs = {name: count for name, count in other.jobs.items() if name != "default"}
     assert jobs == whole.jobs and jobs["table"] == 1, "one of two is there"

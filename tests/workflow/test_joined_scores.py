@@ -198,6 +198,13 @@ def test_scores_of_a_former_configuration_are_not_kept_as_those_of_todays(finish
     assert "nothing is kept" in done.stdout and "4 scores are not up to date" in done.stderr
 
 
+def test_no_torch_is_loaded_to_keep_and_take(program) -> None:
+    """It takes three quarters of a call."""
+    commands = ", ".join(f"pretrieve.commands.{name}" for name in ("keep_scores", "take_scores", "unbundle"))
+    loaded = program("-c", f"import {commands}, sys; print('torch' in sys.modules, 'tokenizers' in sys.modules)")
+    assert loaded.stdout == "False False\n", loaded.stderr
+
+
 def test_where_they_were_made_is_said(kept: Path) -> None:
     (line,) = origins(kept)
     assert line.startswith("seed 1: `") and len(line) > 20

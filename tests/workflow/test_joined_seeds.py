@@ -73,8 +73,8 @@ def test_few_seeds_are_jobs_of_their_own(monkeypatch: pytest.MonkeyPatch) -> Non
     assert in_tens([0, *range(2, 10), 31]) == [Seeds(tuple(map(str, [0, *range(2, 10), 31])))]
 
 
-def test_ten_in_one_job_give_what_ten_jobs_give_also_after_a_kill(unstarted: Workflow, tmp_path: Path) -> None:
-    single, joined = (clone(unstarted, tmp_path / name) for name in ("single", "joined"))
+def test_ten_in_one_job_give_what_ten_jobs_give_also_after_a_kill(begun: Workflow, tmp_path: Path) -> None:
+    single, joined = (clone(begun, tmp_path / name) for name in ("single", "joined"))
     for workflow in (single, joined):
         change_config(workflow.folder, "scales", "demo", "pretraining", "budgets", "base", "steps", to=40)
     some = (10, 12, 19)

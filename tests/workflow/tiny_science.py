@@ -31,6 +31,8 @@ ENCODERS = ("transformer-mlm", "bow-mlp-ict-bfs-wlp")
 #: An encoder that goes on from the first of them; no table asks for it.
 CONTINUED = "condenser"
 TABLES = ["pretraining_tasks/table1", "pretraining_tasks/table3"]
+#: A table of the corpus's counts, and a task.
+COUNTS, TASK = "results/demo/tables/pretraining_tasks/table1.csv", "results/demo/tasks/questions/stats.json"
 #: Scores of recipes that are made of other recipes, of a task of examples, and of the rerank setting; no table asks for them.
 CHAINS = [
     *(f"{ENCODERS[0]}.{recipe}-80pct/questions" for recipe in ("dpr-hard", "dupmae-3stage", "ance")),
