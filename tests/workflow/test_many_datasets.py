@@ -6,13 +6,11 @@ Seen to fail when: data sets of different files or families share a rule; a shar
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
-from miniature import PROJECT
+from miniature import PROJECT, Workflow
 
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.joined_jobs import MANY, alike, rules_of
@@ -57,25 +55,24 @@ def test_rules_do_not_grow_with_data_sets(monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_long_pattern_matches_its_names_and_no_others() -> None:
     names = [*(f"set-{number}" for number in range(200)), "a", "ab", "x.y", "set"]
     pattern = re.compile(alternation(names))
+    assert "set(?:" in pattern.pattern, "what all begin with stands together, and no group is for each of its letters"
     assert all(pattern.fullmatch(name) for name in names)
     assert not any(pattern.fullmatch(name) for name in ("set-", "set-200", "b", "xay", "", "abc"))
 
 
-def test_jobs_of_many_are_those_of_a_few(tmp_path: Path) -> None:
-    few, many = (planned(tmp_path / str(number), number) for number in (MANY // 2, MANY + 5))
+def test_jobs_of_many_are_those_of_a_few(project: Workflow, tmp_path: Path) -> None:
+    few, many = (planned(project, tmp_path / str(number), number) for number in (MANY // 2, MANY + 5))
     assert few == many and sum("bm25.reqa-full" in job for job in few) >= 1
 
 
-def planned(folder: Path, number: int) -> list[str]:
+def planned(project: Workflow, folder: Path, number: int) -> list[str]:
     """What a dry run says of each job for the wanted files."""
     folder.mkdir()
     (folder / "more.yaml").write_text(yaml.safe_dump(more(number)), encoding="utf-8")
-    words = ["snakemake", "-n", "-p", "--quiet", "host", "reason", "--snakefile", str(PROJECT / "Snakefile")]
-    ended = subprocess.run(
-        [str(Path(sys.executable).with_name(words[0])), *words[1:], "--configfile", "more.yaml", "--", *WANTED],
-        cwd=folder, capture_output=True, encoding="utf-8",
-    )  # fmt: skip
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    words = ["-n", "-p", "--quiet", "host", "reason", "--snakefile", str(project.folder / "Snakefile")]
+    words += ["--directory", str(folder), "--configfile", str(folder / "more.yaml")]
+    ended = project.run(*words, "--", *WANTED)
+    assert ended.code == 0, ended.text
     blocks = re.split(r"\n(?=\[\w{3} \w{3})", ended.stdout.split("\nJob stats:")[1])[1:]
     unlike = r"^Job \d+: |^\[.*\]$|^ +(jobid|wildcards): .*$|^rule .*$|^(local)?rule .*$"
     return sorted(re.sub(unlike, "", block, flags=re.MULTILINE).strip() for block in blocks)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -289,7 +290,9 @@ def _tree(names: Iterable[str]) -> str:
     parts = []
     for first in sorted(branches, reverse=True):  # the end of a name is its last choice
         same = branches[first]
-        parts.append(f"{_literal(first)}(?:{_tree(name[1:] for name in same)})" if same[1:] else _literal(same[0]))
+        start = os.path.commonprefix(same)
+        rest = f"(?:{_tree(name[len(start) :] for name in same)})" if same[1:] else ""
+        parts.append(_literal(start) + rest)
     return "|".join(parts)
 
 
