@@ -290,7 +290,7 @@ def _tree(names: Iterable[str]) -> str:
     parts = []
     for first in sorted(branches, reverse=True):  # the end of a name is its last choice
         same = branches[first]
-        start = os.path.commonprefix(same)
+        start = os.path.commonprefix(same)  # noqa: RUF071 - letters are meant
         rest = f"(?:{_tree(name[len(start) :] for name in same)})" if same[1:] else ""
         parts.append(_literal(start) + rest)
     return "|".join(parts)
