@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from miniature import Workflow, clone, copy_project
+from miniature import Ended, Workflow, clone, copy_project
 from tiny_science import CHAINS, COUNTS, TASK, write_config, write_raw_files
 
 
@@ -19,6 +23,23 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def project(folders: Path) -> Workflow:
     """A copy of the project as it is, for dry runs of the real configuration. Tests change nothing in it."""
     return copy_project(folders / "project")
+
+
+@pytest.fixture(scope="session")
+def dry_run(made_once, project: Workflow) -> Callable[..., Ended]:
+    """``dry_run(*words)``: of the project as it is, with all that Snakemake says of each job; the same words are run once."""
+
+    def of(*words: str) -> Ended:
+        def make(folder: Path) -> None:
+            ended = project.run("-n", *words)
+            assert ended.code == 0, ended.text
+            folder.mkdir()
+            (folder / "ended.json").write_text(json.dumps(asdict(ended)))
+
+        folder = made_once(f"dry-run-{sha256(json.dumps(words).encode()).hexdigest()}", make)
+        return Ended(**json.loads((folder / "ended.json").read_text()))
+
+    return of
 
 
 @pytest.fixture(scope="session")

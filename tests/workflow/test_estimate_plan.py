@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from miniature import PROJECT, READERS_OF_TABLES, environment
+from miniature import PROJECT, READERS_OF_TABLES, Ended, environment
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.operations.estimate.jobs import Graph, Job
@@ -83,32 +83,32 @@ def stage_of(rule: str) -> str:
     return max((stage for stage in STAGES if name == stage or name.startswith(f"{stage}_")), key=len, default=rule)
 
 
-def planned(project, *arguments: str) -> Counter[str]:
+def planned(ended: Ended) -> Counter[str]:
     """Stage → jobs of a dry run; the readers of tables are left out by ``Ended.jobs``."""
     counts: Counter[str] = Counter()
-    for rule, number in project.plan(*arguments).jobs.items():
+    for rule, number in ended.jobs.items():
         counts[stage_of(rule)] += number
     return counts
 
 
-def test_the_jobs_are_those_that_snakemake_plans(project, monkeypatch) -> None:
+def test_the_jobs_are_those_that_snakemake_plans(dry_run, monkeypatch) -> None:
     estimate = estimate_of(plan_of(monkeypatch, configuration()))
     ours = stages(estimate, estimate.graph.everything())
     assert [ours.pop(stage) for stage in READERS_OF_TABLES] == [1, 1, 1]
-    assert ours == planned(project)
+    assert ours == planned(dry_run())
     assert ours["pretrain"] > 30 and 80 < ours["finetune"] < 120, "the families of a job count once"
 
 
 @pytest.mark.parametrize(
     ("name", "stage", "number"), [("dual_encoders/table3", "corpus", 1), ("dupmae/table2", "mean", 5)]
 )
-def test_the_jobs_of_a_paper_scale_table_too(project, monkeypatch, name: str, stage: str, number: int) -> None:
+def test_the_jobs_of_a_paper_scale_table_too(dry_run, monkeypatch, name: str, stage: str, number: int) -> None:
     """One whose encoders and texts have a vocabulary of their own, so that nothing of the scale's corpus is needed, and one with
     a mean of data sets."""
     plan = plan_of(monkeypatch, configuration(scale="paper"))
     estimate = estimate_of(plan)
     ours = stages(estimate, [estimate.graph.table(name)])
-    theirs = planned(project, f"{plan.root}/tables/{name}.csv", "--config", "scale=paper")
+    theirs = planned(dry_run(f"{plan.root}/tables/{name}.csv", "--config", "scale=paper"))
     assert ours[stage] == number and ours == theirs
 
 
