@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,26 +31,6 @@ def task_dir(tmp_path_factory: pytest.TempPathFactory, task_tokenizer: Tokenizer
 @pytest.fixture
 def task(task_dir: Path) -> Dataset:
     return Dataset(task_dir)
-
-
-@pytest.fixture(scope="session")
-def two_processes(task_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Runs a program of this folder in two processes; returns the folder that both wrote into."""
-
-    def run(program: str) -> Path:
-        here, out = Path(__file__).parent, tmp_path_factory.mktemp("two")
-        torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-        done = subprocess.run(
-            [*torchrun, here / program, task_dir, out],
-            env={**os.environ, "PYTHONPATH": f"{here.parents[1] / 'src'}:{here}", "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return out
-
-    return run
 
 
 @pytest.fixture

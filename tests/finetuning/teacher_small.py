@@ -84,7 +84,7 @@ def distillation(
     return DistillationObjective(model, data, groups, options, CPU.device, budget, teacher=scores)
 
 
-#: Name → how one is made for test_teacher_processes.py.
+#: Name → how one is made for test_finetuning_processes.py.
 OBJECTIVES = {
     "ance": ance,
     "distillation": distillation,

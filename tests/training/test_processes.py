@@ -43,12 +43,11 @@ def torchrun(*arguments: object) -> subprocess.Popen[str]:
 
 
 @pytest.fixture(scope="module")
-def pair(store, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def pair(store, program, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that both processes wrote into."""
     out = tmp_path_factory.mktemp("two")
-    process = torchrun("tests/training/two_processes.py", store.directory, out)
-    _, stderr = process.communicate(timeout=120)
-    assert process.returncode == 0, stderr
+    done = program("tests/training/two_processes.py", store.directory, out, PYTHONPATH=f"{ROOT / 'src'}:{ROOT / 'tests'}")
+    assert done.returncode == 0, done.stderr
     return out
 
 

@@ -1,6 +1,6 @@
-"""What test_processes.py starts with torchrun: every process does all of this and writes what came out under its rank.
+"""What test_processes.py starts: each of two processes does all of this and writes what came out under its rank.
 
-Usage: torchrun --nproc-per-node 2 two_processes.py STORE OUT
+Usage: python two_processes.py STORE OUT
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import torch
+from forked_pair import run_in_two
 from safetensors.torch import save_file
 from small import BUDGETS, CONFIG, CPU, gradients, make
 
@@ -63,7 +64,6 @@ def poisoned(store: TokenStore, what: str):
 def main() -> None:
     store, out = TokenStore(Path(sys.argv[1])), Path(sys.argv[2])
     processes = Processes.join()
-    torch.set_num_threads(1)
     errors: dict[str, str] = {}
 
     def write(name: str, tensors: dict[str, torch.Tensor]) -> None:
@@ -120,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_in_two(main)
