@@ -1,6 +1,6 @@
 """ANCE: negatives are those that brute force finds with the weights of the refresh; they change; a kill changes nothing.
 
-Two processes: test_teacher_processes.py.
+Two processes: test_finetuning_processes.py.
 
 Seen to fail when: the corpus is embedded with the query tower; dropout is on while it is; relevant documents stay in;
 what is drawn is the first of the pool, or the same at every refresh; hits with an answer stay in open QA; the lists are

@@ -26,7 +26,6 @@ from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.processes import ALONE
 from pretrieve.training.step import accumulate
 
-
 TESTS = Path(__file__).parents[1]
 
 

@@ -1,50 +1,24 @@
-"""The launcher: its command lines, and what it does when GPU memory is not enough or when it is killed.
+"""The launcher: its command lines, and what it does when GPU memory is not enough.
 
-Two processes are real ones, started by the launcher and joined by gloo; GPUs, srun and a program that runs out of memory are
-made up. Tolerance between one process and two: as in test_processes.py.
+GPUs, srun and a program that runs out of memory are made up. Two real processes: test_processes.py.
 
 Seen to fail when: torchrun reads the program's words as its own; every process gets all threads of the job; the number of nodes
-is not passed on; a run is repeated without a note; the second run has all tokens; the exit status is lost; a killed launcher
-leaves its processes behind.
+is not passed on; a run is repeated without a note; the second run has all tokens; the exit status is lost.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load_file
-from small import largest_difference
-from test_processes import descendants
-from two_processes import OPTIONS, TOKEN_BUDGET
+from test_processes import PYTHON, launcher
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.training.launch import Place, command_line, slurm_place, start
 
-ROOT = Path(__file__).parents[2]
-PYTHON = sys.executable
 TORCHRUN = [PYTHON, "-m", "torch.distributed.run"]
 PROGRAM = ["python", "workflow_scripts/x.py", "--name", "a b;$(c)", "--threads", "8", "--log", "x.log"]
-
-
-def launcher(*words: object, **environment: str) -> subprocess.Popen[str]:
-    """The launcher as a job starts it, in an environment without a cluster or GPUs but for what is given."""
-    kept = {n: v for n, v in os.environ.items() if not n.startswith(("SLURM", "PRETRIEVE", "CUDA"))}
-    kept |= {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.Popen(
-        [PYTHON, "-m", "pretrieve.training.launch", *map(str, words)],
-        cwd=ROOT,
-        env=kept | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
 
 
 def test_one_process_is_the_program_itself() -> None:
@@ -103,7 +77,11 @@ def test_nodes_without_a_list_are_refused() -> None:
         slurm_place({"SLURM_JOB_ID": "1", "PATH": "/nonexistent"}, 2)
 
 
-SHOW = "import os, sys; print(os.getpid(), sys.argv[1:], os.environ.get('CUDA_VISIBLE_DEVICES')); sys.exit(3)"
+SHOW = """
+import os, sys
+print(os.getpid(), sys.argv[1:], os.environ.get("CUDA_VISIBLE_DEVICES"), "RANK" in os.environ)
+sys.exit(3)
+"""
 
 
 @pytest.mark.parametrize(
@@ -124,7 +102,7 @@ def test_words_devices_and_status_come_through(tmp_path: Path, gpus: int, enviro
     out, err = process.communicate(timeout=300)
     assert process.returncode == 3 and err == "", err
     pid, rest = out.split(maxsplit=1)
-    assert rest == f"{words} {devices}\n"
+    assert rest == f"{words} {devices} False\n"
     assert (int(pid) == process.pid) == (gpus == 0 or devices == ""), (
         "without a GPU the program takes the launcher's place"
     )
@@ -169,69 +147,3 @@ def test_out_of_memory_is_tried_once_at_half(tmp_path, monkeypatch, capfd, failu
         "0.5" in shares
     )
     assert not stale.exists()
-
-
-#: Without dropout, which another cut draws anew; eps: test_processes.py.
-SMALL = {
-    **OPTIONS,
-    "body": {**OPTIONS["body"], "dropout": 0.0},
-    "budget": {"batch": 8, "steps": 6, "learning_rate": 1e-2, "eps": 1e-3},
-}
-
-
-def pretraining(store, out: Path, steps: int = 6) -> list[object]:
-    options = {**SMALL, "budget": {**SMALL["budget"], "steps": steps}}
-    command = ["--gpus", 1, "--", "python", "workflow_scripts/pretrain.py", "--store", store.directory]
-    command += ["--options", json.dumps(options), "--seed", 1, "--precision", "fp32", "--token-budget", TOKEN_BUDGET]
-    return [*command, "--threads", 2, "--checkpoints", out / "checkpoints", "--out", out / "encoder/seed1"]
-
-
-def test_two_processes_of_a_job_end_with_the_weights_of_one(store, tmp_path: Path) -> None:
-    job = {"PRETRIEVE_SCHEDULER": "slurm", "SLURM_JOB_ID": "17", "CUDA_VISIBLE_DEVICES": "0,1"}
-    logs = {name: tmp_path / name / "pretrain.log" for name in ("one", "two")}
-    runs = {
-        "one": launcher(*pretraining(store, tmp_path / "one"), "--log", logs["one"]),
-        "two": launcher(*pretraining(store, tmp_path / "two"), "--log", logs["two"], **job),
-    }
-    for name, process in runs.items():
-        _, err = process.communicate(timeout=600)
-        assert process.returncode == 0, f"{name}: {err}"
-    assert not logs["one"].with_suffix(".1.log").exists() and logs["two"].with_suffix(".1.log").is_file()
-    about = [json.loads((tmp_path / name / "encoder/seed1/pretrieve.json").read_text()) for name in runs]
-    assert about[0] == about[1]
-    for name in ("model.safetensors", "heads.safetensors"):
-        one, two = (load_file(tmp_path / run / "encoder/seed1" / name) for run in runs)
-        assert (
-            largest_difference(one, two) <= 2e-6 and largest_difference(one, {n: 0 * t for n, t in one.items()}) > 1e-2
-        )
-
-
-def test_a_killed_launcher_takes_everything_along(store, tmp_path: Path) -> None:
-    """SIGKILL to the launcher alone: torchrun and both processes end, or the next attempt would meet them."""
-    job = {"PRETRIEVE_SCHEDULER": "slurm", "SLURM_JOB_ID": "18", "CUDA_VISIBLE_DEVICES": "0,1"}
-    process = launcher(*pretraining(store, tmp_path, 10**6), "--checkpoint-seconds", 0, **job)
-    patience = time.monotonic() + 300
-    try:
-        while not list((tmp_path / "checkpoints").glob("step-*.safetensors")):
-            assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < patience
-            time.sleep(0.05)
-        left = descendants(process.pid)
-        assert len(left) == 3
-    finally:
-        process.kill()
-        process.wait()  # not communicate(): what outlives it keeps its output open
-    patience = time.monotonic() + 120
-    while outlived := [pid for pid in left if running(pid)]:
-        if time.monotonic() > patience:
-            for pid in outlived:
-                os.kill(pid, signal.SIGKILL)
-            pytest.fail(f"{len(outlived)} processes outlived the launcher")
-        time.sleep(0.05)
-
-
-def running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -1,4 +1,4 @@
-"""Two processes train what one does: started by torchrun, joined by gloo.
+"""Two processes train what one does, joined by gloo; a killed job, which the launcher and torchrun start, goes on.
 
 Tolerances, between one process and two and between all token budgets: losses 1e-5 and gradient norms 1e-4 of
 their size, weights 2e-6 (the learning rate is 1e-2 and Adam's eps 1e-3; with eps 1e-8 rounding alone moves weights without a
@@ -6,7 +6,8 @@ gradient). Gradients 1e-5. The two processes have the same bits, and so has a ki
 
 Seen to fail when: gradients are averaged over the processes; the denominator is the process's own count; each process has the
 negatives of its own pairs alone; the number of a micro-batch is counted in each process; a loss that is not finite is looked at
-before it is added over the processes; the optimiser's moments are not restored; every process begins from its own checkpoint.
+before it is added over the processes; the optimiser's moments are not restored; every process begins from its own checkpoint;
+a killed launcher leaves its processes behind.
 """
 
 from __future__ import annotations
@@ -24,21 +25,31 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from small import BUDGETS, CONFIG, CPU, kept_graphs, largest_difference, make
-from two_processes import CACHED, OBJECTIVES, OPTIONS, SHARED, TOKEN_BUDGET
+from two_processes import CACHED, OBJECTIVES, OPTIONS, SHARED, SMALL, TOKEN_BUDGET
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.pretraining.encoder_options import EncoderOptions
+from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.processes import Processes
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT / 'tests/training'}", "OMP_NUM_THREADS": "1"}
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+PYTHON = sys.executable
+#: A job of two GPUs, as Slurm describes it.
+JOB = {"PRETRIEVE_SCHEDULER": "slurm", "SLURM_JOB_ID": "17", "CUDA_VISIBLE_DEVICES": "0,1"}
 
 
-def torchrun(*arguments: object) -> subprocess.Popen[str]:
-    command = [*TORCHRUN, *map(str, arguments)]
+def launcher(*words: object, **environment: str) -> subprocess.Popen[str]:
+    """The launcher as a job starts it, in an environment without a cluster or GPUs but for what is given."""
+    kept = {n: v for n, v in os.environ.items() if not n.startswith(("SLURM", "PRETRIEVE", "CUDA"))}
+    kept |= {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
     return subprocess.Popen(
-        command, cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        [PYTHON, "-m", "pretrieve.training.launch", *map(str, words)],
+        cwd=ROOT,
+        env=kept | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
 
 
@@ -46,7 +57,9 @@ def torchrun(*arguments: object) -> subprocess.Popen[str]:
 def pair(store, program, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that both processes wrote into."""
     out = tmp_path_factory.mktemp("two")
-    done = program("tests/training/two_processes.py", store.directory, out, PYTHONPATH=f"{ROOT / 'src'}:{ROOT / 'tests'}")
+    done = program(
+        "tests/training/two_processes.py", store.directory, out, PYTHONPATH=f"{ROOT / 'src'}:{ROOT / 'tests'}"
+    )
     assert done.returncode == 0, done.stderr
     return out
 
@@ -129,6 +142,18 @@ def test_only_the_first_process_writes(pair: Path) -> None:
     assert (pair / "straight/seed1/curve.csv").is_file() and not (pair / "checkpoints").exists()
 
 
+def test_the_program_ends_with_the_weights_of_one(store, pair: Path, tmp_path: Path) -> None:
+    run, out = RunSettings(CPU, 1, token_budget=TOKEN_BUDGET), tmp_path / "small/seed1"
+    pretrain(EncoderOptions.from_dict(SMALL), store.directory, out, run, tmp_path / "checkpoints")
+    for name in ("model.safetensors", "heads.safetensors"):
+        one, two = load_file(out / name), load_file(pair / "small/seed1" / name)
+        assert (
+            largest_difference(one, two) <= 2e-6 and largest_difference(one, {n: 0 * t for n, t in one.items()}) > 1e-2
+        )
+    about = [json.loads((directory / "pretrieve.json").read_text()) for directory in (out, pair / "small/seed1")]
+    assert about[0] == about[1]
+
+
 def descendants(pid: int) -> list[int]:
     """Process ids of all children of a process, and of theirs."""
     parents = {}
@@ -143,30 +168,47 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
-def test_a_killed_group_ends_with_the_same_bits(store, pair: Path, tmp_path: Path) -> None:
-    """SIGKILL to torchrun and both of its processes after a random number of steps; then the same command again."""
-    checkpoints, out = tmp_path / "checkpoints", tmp_path / "straight/seed1"
-    command = ["workflow_scripts/pretrain.py", "--store", store.directory, "--options", json.dumps(OPTIONS)]
-    command += ["--seed", 1, "--precision", "fp32", "--token-budget", TOKEN_BUDGET, "--out", out]
-    command += ["--checkpoints", checkpoints, "--checkpoint-seconds", 0]
-    wanted = random.Random(11).randrange(2, 20)
-    process = torchrun(*command)
+def running(pid: int) -> bool:
     try:
-        patience = time.monotonic() + 60
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_killed_job_ends_with_the_same_bits(store, pair: Path, tmp_path: Path) -> None:
+    """SIGKILL to the launcher alone after a random number of steps: torchrun and both processes end, or the next attempt would
+    meet them. Then the same command again."""
+    checkpoints, out, log = tmp_path / "checkpoints", tmp_path / "straight/seed1", tmp_path / "pretrain.log"
+    command = ["--gpus", 1, "--", "python", "workflow_scripts/pretrain.py", "--store", store.directory, "--out", out]
+    command += ["--options", json.dumps(OPTIONS), "--seed", 1, "--precision", "fp32", "--token-budget", TOKEN_BUDGET]
+    command += ["--threads", 2, "--checkpoints", checkpoints, "--checkpoint-seconds", 0, "--log", log]
+    wanted = random.Random(11).randrange(2, 20)
+    process = launcher(*command, **JOB)
+    patience = time.monotonic() + 300
+    try:
         while not any(
             int(path.stem.removeprefix("step-")) >= wanted for path in checkpoints.glob("step-*.safetensors")
         ):
-            assert process.poll() is None and time.monotonic() < patience
+            assert process.poll() is None, process.communicate()[1]
+            assert time.monotonic() < patience
             time.sleep(0.005)
+        left = descendants(process.pid)
+        assert len(left) == 3
     finally:
-        group = [*descendants(process.pid), process.pid]
-        for pid in group:
-            os.kill(pid, signal.SIGKILL)
-        process.communicate()
-    assert len(group) == 3 and process.returncode == -signal.SIGKILL and not out.exists()
-    again = torchrun(*command)
-    _, stderr = again.communicate(timeout=60)
+        process.kill()
+        process.wait()  # not communicate(): what outlives it keeps its output open
+    patience = time.monotonic() + 120
+    while outlived := [pid for pid in left if running(pid)]:
+        if time.monotonic() > patience:
+            for pid in outlived:
+                os.kill(pid, signal.SIGKILL)
+            pytest.fail(f"{len(outlived)} processes outlived the launcher")
+        time.sleep(0.05)
+    assert process.returncode == -signal.SIGKILL and not out.exists()
+    again = launcher(*command, **JOB)
+    _, stderr = again.communicate(timeout=300)
     assert again.returncode == 0, stderr
+    assert log.is_file() and log.with_suffix(".1.log").is_file()
     begun = int(stderr.partition("going on from step ")[2].split()[0])
     assert wanted <= begun < OPTIONS["budget"]["steps"]
     for name in ("model.safetensors", "heads.safetensors"):

@@ -41,6 +41,11 @@ OPTIONS = {
     "objective": {"name": "mlm", "length": 24} | resolve("mlm", None, {"unit": "word", "examples": "passages"}, "test"),
     "budget": {"batch": 8, "steps": 40, "learning_rate": 1e-2},
 }
+#: Without dropout, which another cut draws anew; eps: small.py.
+SMALL = OPTIONS | {
+    "body": BODY | {"dropout": 0.0},
+    "budget": {"batch": 8, "steps": 6, "learning_rate": 1e-2, "eps": 1e-3},
+}
 TOKEN_BUDGET = 60
 
 
@@ -115,7 +120,8 @@ def main() -> None:
     )
     (out / f"errors.{processes.rank}.json").write_text(json.dumps(errors))
     run = RunSettings(CPU, 1, processes=processes, token_budget=TOKEN_BUDGET)
-    pretrain(EncoderOptions.from_dict(OPTIONS), store.directory, out / "straight/seed1", run, out / "checkpoints")
+    for name, options in (("straight", OPTIONS), ("small", SMALL)):
+        pretrain(EncoderOptions.from_dict(options), store.directory, out / name / "seed1", run, out / "checkpoints")
     processes.leave()
 
 
