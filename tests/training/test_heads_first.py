@@ -58,7 +58,8 @@ def test_a_rate_for_each_phase() -> None:
 
 def test_interrupted_at_any_step(store, tmp_path: Path) -> None:
     def go(directory: Path, stop: int | None):
-        objective = make("condenser", store, BUDGETS[1], dropout=0.1)
+        objective = make("condenser", store, BUDGETS[1], dropout=0.1, batch=4)
+        assert len(objective.micro_batches(0)) > 1
 
         def look(step: int) -> None:
             if step == stop:
