@@ -54,10 +54,8 @@ def by_hand(made: RankingObjective, group: Group, data: Dataset) -> float:
             return tower(Batch.of(packed))[0].double()
 
     queries = [vector(model.query, data.pack_queries(np.array([q]), 8)) for q in group.queries]
-    documents = [
-        [vector(model.document, data.pack_candidates(np.array([d]), 12)) for d in own] for own in group.documents
-    ]
-    score = lambda i, k, g: float(queries[i] @ documents[k][g]) / options["temperature"]
+    documents = {d: vector(model.document, data.pack_candidates(np.array([d]), 12)) for d in np.unique(group.documents)}
+    score = lambda i, k, g: float(queries[i] @ documents[group.documents[k, g]]) / options["temperature"]
     count, size = group.documents.shape
     relevant = lambda i, k, g: group.documents[k, g] in data.relevant[group.queries[i]]
     total = 0.0
