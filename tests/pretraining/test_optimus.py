@@ -184,7 +184,7 @@ def test_what_the_encoder_reads(store, body) -> None:
     [("paper", {}), ("official_code", {}), ("official_code", {"latent_size": 4, "mlm_weight": 1.0})],
 )
 def test_learns(store, body, cpu, preset: str, changes: dict) -> None:
-    learns(objective_of("optimus", store, body, preset, batch=16, length=40, decoder_layers=2, **changes), cpu)
+    learns(objective_of("optimus", store, body, preset, batch=8, length=40, decoder_layers=2, **changes), cpu)
 
 
 def test_goes_on_where_it_stopped(store, body, cpu, tmp_path) -> None:

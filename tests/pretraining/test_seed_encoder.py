@@ -346,7 +346,7 @@ def learns(objective: SeedEncoder, cpu, steps: int = 40) -> None:
 
 
 def test_learns(store, body, cpu) -> None:
-    objective = objective_of("seed-encoder", store, body, batch=16, length=40)
+    objective = objective_of("seed-encoder", store, body, batch=8, length=40)
     assert list(objective.module) == ["body", "decoder", "mlm"]
     assert objective.terms == {"mlm": 0.5, "decoder": 0.5}
     learns(objective, cpu)
