@@ -1,4 +1,4 @@
-"""Distillation: teacher scores and their file, both losses, and what a student learns. Two processes: test_teacher_processes.py.
+"""Distillation: teacher scores and their file, both losses, what a student learns. Two processes: test_finetuning_processes.py.
 
 Seen to fail when: the teacher's scores are taken from another row or column of the group; the student's scores are not divided by
 the temperature, or the teacher's are; the KL form is a mean over queries, or lacks the contrastive term; a missing pair gets a
