@@ -63,6 +63,8 @@ def exported(folder: Path, wordpiece: Path, *shape: str) -> None:
         ("sde", "transformer", "mean", "cosine", "linear"),
         ("sde", "t5", "mean", "dot", "linear-no-bias"),
         ("ade", "transformer", "cls", "cosine", "linear"),
+        ("sde", "transformer", "mean", "dot", "linear-norm"),
+        ("ade-spl", "transformer", "mean", "cosine", "orqa"),
     ],
 )
 def test_vectors(
@@ -222,7 +224,9 @@ def test_other_tokens_around_a_text_are_refused(tmp_path: Path, wordpiece: Path)
 
 
 def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
-    exported(tmp_path, wordpiece, "sde", "transformer", "cls", "dot", "orqa")
+    exported(tmp_path, wordpiece, "sde", "transformer", "cls", "dot", "linear")
+    settings = tmp_path / "out/2_Dense/config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"activation_function": "torch.nn.Tanh"}))
     with pytest.raises(
         DataError, match="found the module Dense in place 2; expected Transformer, Pooling, at most one Dense"
     ):

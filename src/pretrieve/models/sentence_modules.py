@@ -43,6 +43,15 @@ _NOT_READ = (
 )
 #: Settings among them that change nothing.
 _HARMLESS = {"trust_remote_code", "use_fast"}
+#: Dense, by its activation, and LayerNorm behind the pooling → the head, and what stands in front of its names of their tensors.
+_HEADS: dict[tuple[str, ...], tuple[str, tuple[str, ...]]] = {
+    (): ("none", ()),
+    ("Identity",): ("linear", ("",)),
+    ("Identity", "LayerNorm"): ("linear-norm", ("linear.", "norm.")),
+    ("Tanh", "Identity", "LayerNorm"): ("orqa", ("pooler.", "dense.", "norm.")),
+}
+#: Of a LayerNorm of sentence-transformers, which cannot be set.
+EPS = 1e-5
 #: Classes of tokenizers that take ``tokenizer.json`` as it is; others make the tokens around a text themselves.
 _AS_IT_IS = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
 
@@ -96,20 +105,22 @@ def _routes(directory: Path) -> dict[str, list[Module]]:
 
 
 def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encoder:
-    pooling, dense, similarity = "", None, _similarity(directory)
+    pooling, similarity = "", _similarity(directory)
+    behind = [(_part(module), module.place) for module in modules if module.kind in ("Dense", "LayerNorm")]
+    known = _HEADS.get(tuple(part for part, _ in behind))
     for number, (kind, place) in enumerate((module.kind, module.place) for module in modules):
         settings = read_object(place / "config.json")
         if kind == "Pooling" and not pooling:
             pooling = _pooling(place, settings)
-        elif kind == "Dense" and str(settings.get("activation_function")).endswith("Identity") and dense is None:
+        elif kind in ("Dense", "LayerNorm") and known:
             _refuse_other_than(False, place / "config.json", "use_residual")
-            dense = place
         elif kind == "Normalize" and number == len(modules) - 1:
             similarity = "cosine"
         elif kind != "Transformer" or number:
             raise DataError(
                 f"{directory}: found the module {kind} in place {number}; expected Transformer, Pooling, at most one Dense with "
-                "the activation Identity, and Normalize at the end."
+                "the activation Identity (with a LayerNorm behind it, and a Dense with Tanh in front of the two), and Normalize at "
+                "the end."
             )
     files = find_checkpoint(modules[0].place)
     if pooling and given:
@@ -120,14 +131,26 @@ def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encod
             "pooling='cls' (the first token's state) or 'mean', as the model was trained."
         )
     saved = read_published(files)
-    tensors = _dense(dense) if dense else {}
-    head = "none" if dense is None else "linear" if "bias" in tensors else "linear-no-bias"
-    dim = len(tensors["weight"]) if dense else saved.config.hidden
+    head, prefixes = known
+    parts = [(name, _tensors(place), place) for name, (_, place) in zip(prefixes, behind, strict=True)]
+    tensors = {prefix + name: tensor for prefix, own, _ in parts for name, tensor in own.items()}
+    if head == "linear" and "bias" not in tensors:
+        head = "linear-no-bias"
+    dim = next((len(own["weight"]) for _, own, _ in reversed(parts)), saved.config.hidden)
     encoder = Encoder(saved.config, dim, pooling, 0, similarity, head)
     load_tensors(encoder.body, saved.body, saved.path)
-    if dense:
-        load_tensors(encoder.projection, tensors, dense)
+    if parts:
+        load_tensors(encoder.projection, tensors, parts[0][2])
+    if hasattr(encoder.projection, "norm"):
+        encoder.projection.norm.eps = EPS
     return encoder
+
+
+def _part(module: Module) -> str:
+    """The activation of a Dense; the kind of any other module."""
+    if module.kind != "Dense":
+        return module.kind
+    return str(read_object(module.place / "config.json").get("activation_function")).rpartition(".")[2]
 
 
 def _similarity(directory: Path) -> str:
@@ -159,9 +182,10 @@ def _pooling(place: Path, settings: dict[str, Any]) -> str:
     return found
 
 
-def _dense(place: Path) -> dict[str, Any]:
+def _tensors(place: Path) -> dict[str, Any]:
+    """``weight`` and ``bias`` of a Dense or a LayerNorm."""
     file = next((place / name for name in WEIGHTS if (place / name).is_file()), place / WEIGHTS[0])
-    return {name.removeprefix("linear."): tensor for name, tensor in read_tensors((file,))[0].items()}
+    return {name.removeprefix("linear.").removeprefix("norm."): tensor for name, tensor in read_tensors((file,))[0].items()}
 
 
 def _refuse_other_than(allowed: Any, path: Path, name: str) -> None:

@@ -48,7 +48,7 @@ from pretrieve.models.hf_format import shown_config, to_saved_names, write_tenso
 from pretrieve.models.joint import JointEncoder
 from pretrieve.models.projection import NormedProjection, OrqaProjection
 from pretrieve.models.retriever_files import load_retriever
-from pretrieve.models.sentence_modules import Reading
+from pretrieve.models.sentence_modules import EPS, Reading
 from pretrieve.retrieval.model_card import CardFacts, model_card
 from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
 
@@ -63,7 +63,6 @@ _TYPES = {
     "Pooling": f"{_SENTENCE}.pooling.Pooling",
     "LayerNorm": f"{_SENTENCE}.layer_norm.LayerNorm",
 }
-_EPS = 1e-5
 #: Names of the input and the output of a module that maps vectors to vectors.
 _VECTORS = {"module_input_name": "sentence_embedding", "module_output_name": "sentence_embedding"}
 _IDENTITY, _TANH = "torch.nn.modules.linear.Identity", "torch.nn.modules.activation.Tanh"
@@ -184,7 +183,7 @@ def _normed(linear: nn.Linear, norm: nn.LayerNorm) -> list[Module]:
     """The module's docstring says why there is a factor."""
     tensors = {f"norm.{name}": tensor for name, tensor in norm.state_dict().items()}
     layer = Module("LayerNorm", {"dimension": norm.normalized_shape[0]}, tensors, norm)
-    return [_dense(linear, _IDENTITY, math.sqrt(_EPS / norm.eps)), layer]
+    return [_dense(linear, _IDENTITY, math.sqrt(EPS / norm.eps)), layer]
 
 
 def _behind_the_body(encoder: Encoder | JointEncoder) -> list[Module]:
