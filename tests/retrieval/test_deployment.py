@@ -477,6 +477,9 @@ def test_the_search_program(hybrid: Path, tmp_path: Path, capsys) -> None:
     run_command(search_command, index=hybrid, file=tmp_path / "questions.txt", top=3, out=tmp_path / "a.trec")
     run = pretrieve.read_trec(tmp_path / "a.trec")
     assert run.query_ids == ["1", "3"] and run.doc_ids == [[hit.doc_id for hit in hits] for hits in found[:2]]
+    (tmp_path / "old.txt").write_bytes((tmp_path / "questions.txt").read_bytes().replace(b"\n", b"\r"))  # of an old Mac
+    run_command(search_command, index=hybrid, file=tmp_path / "old.txt", top=3, out=tmp_path / "old.trec")
+    assert (tmp_path / "old.trec").read_bytes() == (tmp_path / "a.trec").read_bytes()
 
     lines = [json.dumps({"_id": f"q{number}", "text": text}) for number, text in enumerate(QUESTIONS)]
     (tmp_path / "questions.jsonl").write_text("\n".join(lines))
