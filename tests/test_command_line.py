@@ -121,6 +121,14 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ("bm25 --mining-depth -1", "--depth is 100, --mining-depth -1; expected 1 or more of each"),
         ("bm25 --negatives n.jsonl", "'n.jsonl' does not end in .jsonl.gz; expected NAME.jsonl.gz"),
         ("retrieve --runs a.trec", "'a.trec' does not end in .trec.gz; expected NAME.trec.gz"),
+        ("retrieve --depth 0", "ConfigError: depth=0; expected 1 or more, a whole number"),
+        ("retrieve --mining-depth -1", "ConfigError: mining_depth=-1; expected 1 or more, a whole number"),
+        (
+            'retrieve --options {"query_length":9}',
+            "--options: passage_length is None; expected how many tokens are read",
+        ),
+        ('mine --options {"query_length":"9"}', "--options: query_length is '9'; expected how many tokens are read"),
+        ('predict --options {"query_length":2}', "--options: query_length is 2; expected how many tokens are read"),
         ("evaluate_model --out a.md", "'a.md' does not end in .json; expected NAME.json"),
         ("task descriptions", "descriptions: is made of a corpus or open to one, and none is given"),
         ('task squad --files file=f --options {"open":true}', "squad: is made of a corpus or open to one, and none is"),
@@ -140,8 +148,10 @@ def test_wrong_values_are_said(words: str, said: str, monkeypatch, capsys, tmp_p
     vocabulary.save("tokenizer.json")
     Path("damaged.json").write_text("[]", encoding="utf-8")
     Path("corpus.jsonl").write_text('{"_id": "1", "text": "x"}\n', encoding="utf-8")
+    scored = "--task t --sizes full --outputs o --metrics mrr"
     required = {
-        "bm25": "--task t --sizes full --runs r --outputs o --metrics mrr --index-dir i --costs c --negatives n.jsonl.gz",
+        "retrieve": f'{scored} --runs r.trec.gz --retrievers d --stores s --options {{"query_length":9,"passage_length":9}}',
+        "bm25": f"{scored} --runs r --index-dir i --costs c --negatives n.jsonl.gz",
         "task": "--sizes full=all --tokenizer tokenizer.json --out t",
     }
     name, *given = words.split()

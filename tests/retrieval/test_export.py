@@ -341,6 +341,7 @@ def test_the_program_and_its_card(made, program, tmp_path: Path) -> None:
             ["--prompts", '{"qery": "q: "}'],
             "--prompts: qery; expected no keys but query and document.",
         ),
+        (["--prompts", '{"query": 5}'], "--prompts: query is 5; expected a text"),
     ):
         wrong = program("workflow_scripts/export.py", *arguments, *words, "--out", retriever.out)
         assert wrong.returncode == 1 and wrong.stderr.startswith(f"ConfigError: {said}")

@@ -27,6 +27,17 @@ def json_object(text: str) -> dict[str, Any]:
     return value
 
 
+def lengths(text: str) -> dict[str, Any]:
+    """The type of an option whose value is a JSON object with ``query_length`` and ``passage_length`` among its keys."""
+    options = json_object(text)
+    for name in ("query_length", "passage_length"):
+        if type(value := options.get(name)) is not int or value < 3:
+            raise argparse.ArgumentTypeError(
+                f"{name} is {value!r}; expected how many tokens are read, special ones included: a whole number, 3 or more."
+            )
+    return options
+
+
 def ending_in(ending: str) -> Callable[[str], Path]:
     """The type of an output file whose name must end in ``ending``. The name of a second file, such as its cost, is made by
     replacing that ending; without it the second file would overwrite the first."""
@@ -52,7 +63,7 @@ def required_lists(parser: argparse.ArgumentParser, kind: Callable[[str], Any], 
 
 
 def _require(parser: argparse.ArgumentParser, name: str, kind: Callable[[str], Any], **more: Any) -> None:
-    metavar = {Path: "PATH", json_object: "JSON"}.get(kind, name.upper())
+    metavar = {Path: "PATH", json_object: "JSON", lengths: "JSON"}.get(kind, name.upper())
     parser.add_argument(f"--{name.replace('_', '-')}", type=kind, required=True, metavar=metavar, **more)
 
 

@@ -26,6 +26,9 @@ def main(options: argparse.Namespace) -> None:
     sides = ("query", "document")
     if others := set(options.prompts).difference(sides):
         raise ConfigError(f"--prompts: {', '.join(sorted(others))}; expected no keys but query and document.")
+    for side, prompt in options.prompts.items():
+        if not isinstance(prompt, str):
+            raise ConfigError(f"--prompts: {side} is {prompt!r}; expected a text, which is put in front of others.")
     for name in ("query_length", "passage_length"):
         given_number(getattr(options, name), f"--{name.replace('_', '-')}", 3, "3 or more, special tokens included")
     reading = Reading(options.query_length, options.passage_length, *(options.prompts.get(side, "") for side in sides))

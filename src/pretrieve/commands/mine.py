@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, add_without_answers, ending_in, json_object, required, required_lists
+from pretrieve.base.arguments import add_device, add_without_answers, ending_in, lengths, required, required_lists
 from pretrieve.base.program import once_each, one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.training.device import choose_device
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required_lists(parser, str, sizes="one for each store: whose training questions")
     parser.add_argument("--depth", type=int, default=200)
     add_without_answers(parser)
-    required(parser, json_object, options="JSON of configuration.recipe_options")
+    required(parser, lengths, options="JSON of configuration.recipe_options: query_length, passage_length, …")
     add_device(parser)
     required_lists(parser, ending_in(".jsonl.gz"), out="one file of negatives for each store")
 

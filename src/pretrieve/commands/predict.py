@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, json_object, required, required_lists
+from pretrieve.base.arguments import add_device, lengths, required, required_lists
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
 from pretrieve.base.paths import cost_beside
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required_lists(parser, Path, models="retrievers; cross-encoders for classification")
     required_lists(parser, str, sizes="training-set size of each model")
     required_lists(parser, Path, predictions="one .tsv.gz for each model", outputs="one metrics JSON for each model")
-    required(parser, json_object, options="JSON with passage_length and query_length")
+    required(parser, lengths, options="JSON with passage_length and query_length")
     parser.add_argument("--metrics", nargs="*", default=[], help="default: all of the task's kind")
     parser.add_argument("--split", default="test", choices=("test", "dev", "valid"))
     add_device(parser)

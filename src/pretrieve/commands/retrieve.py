@@ -8,7 +8,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, add_without_answers, ending_in, json_object, required, required_lists
+from pretrieve.base.arguments import (
+    add_device,
+    add_without_answers,
+    ending_in,
+    json_object,
+    lengths,
+    required,
+    required_lists,
+)
 from pretrieve.base.program import once_each, one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.evaluation.task_scores import add_score_arguments, check_lists, score_options
@@ -22,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--negatives", type=ending_in(".jsonl.gz"), nargs="*", default=[], help="one for each run, or none"
     )
-    required(parser, json_object, options="JSON of configuration.recipe_options")
+    required(parser, lengths, options="JSON of configuration.recipe_options: query_length, passage_length, …")
     parser.add_argument("--search", type=json_object, default={}, help="JSON: index, joint_candidates")
     parser.add_argument("--depth", type=int, default=100)
     parser.add_argument("--mining-depth", type=int, default=200)

@@ -119,8 +119,7 @@ def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encod
         elif kind != "Transformer" or number:
             raise DataError(
                 f"{directory}: found the module {kind} in place {number}; expected Transformer, Pooling, at most one Dense with "
-                "the activation Identity (with a LayerNorm behind it, and a Dense with Tanh in front of the two), and Normalize at "
-                "the end."
+                "the activation Identity (or with a LayerNorm after it, and one with Tanh before), and Normalize at the end."
             )
     files = find_checkpoint(modules[0].place)
     if pooling and given:
@@ -185,7 +184,9 @@ def _pooling(place: Path, settings: dict[str, Any]) -> str:
 def _tensors(place: Path) -> dict[str, Any]:
     """``weight`` and ``bias`` of a Dense or a LayerNorm."""
     file = next((place / name for name in WEIGHTS if (place / name).is_file()), place / WEIGHTS[0])
-    return {name.removeprefix("linear.").removeprefix("norm."): tensor for name, tensor in read_tensors((file,))[0].items()}
+    return {
+        name.removeprefix("linear.").removeprefix("norm."): tensor for name, tensor in read_tensors((file,))[0].items()
+    }
 
 
 def _refuse_other_than(allowed: Any, path: Path, name: str) -> None:
