@@ -1,7 +1,8 @@
 """Web pages and PDFs in a folder of texts.
 
 Seen to fail when: scripts and comments count as text; a heading begins no section; nested blocks are one paragraph; the stated
-encoding is ignored; a PDF that is no PDF ends the run; a cut word stays cut; a text of any length is believed of a PDF.
+encoding is ignored; one byte that does not fit changes the encoding; a PDF that is no PDF ends the run; a cut word stays cut; a
+text of any length is believed of a PDF.
 """
 
 from __future__ import annotations
@@ -47,6 +48,30 @@ def test_a_web_page_is_its_prose(tmp_path: Path) -> None:
     # A page may leave <head> out; a question and its answer are two blocks.
     path.write_text("<title>Tides</title><details><summary>How high?</summary>Two metres.</details>in May")
     assert sections(path) == [("", 1, ["How high?", "Two metres.", "in May"])]
+
+
+STATED = '<meta charset="{}">'
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (STATED.format("utf-8").encode() + "Größe über".encode() + b"\xff Nordsee", "Größe über\ufffd Nordsee"),
+        ("Größe über".encode() + b"\xff Nordsee", "Größe über\ufffd Nordsee"),
+        (STATED.format("shift_jis").encode() + "錨は船".encode("shift_jis") + b"\xff", "錨は船\ufffd"),
+        ("Größe über".encode("utf-16") + b"!", "Größe über\ufffd"),
+        ((STATED.format("utf-8") + "Größe über").encode("latin-1"), "Größe über"),  # it is not what it states
+        ((STATED.format("iso-8859-1") + "“It’s” über").encode("cp1252"), "“It’s” über"),
+        ((STATED.format("utf-16") + "deep sea.").encode(), "deep sea."),
+        ((STATED.format("zip") + "Größe").encode(), "Größe"),
+        ((STATED.format("idna") + "Größe").encode(), "Größe"),
+        (b"", ""),
+    ],
+)
+def test_the_encoding_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture, page: bytes, text: str) -> None:
+    (tmp_path / "a.html").write_bytes(page)
+    assert "".join(paragraph for *_, part in sections(tmp_path / "a.html") for paragraph in part) == text
+    assert not caplog.text
 
 
 @pytest.mark.parametrize(

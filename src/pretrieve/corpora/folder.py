@@ -8,8 +8,9 @@ layout.
 
 Of a PDF a word that is cut at the end of a line is put together. A page of pictures has no text, and nobody reads them here.
 
-Beautiful Soup reads of a web page what browsers read: broken markup, and the encoding that the page states. Scripts, styles,
-navigation and forms go; headings begin sections, block elements are paragraphs. Links are not followed.
+Beautiful Soup reads of a web page what browsers read: broken markup, and the encoding that the page states, or UTF-8. It guesses
+where that does not fit (:func:`decoded`). Scripts, styles, navigation and forms go; headings begin sections, block elements are
+paragraphs. Links are not followed.
 
 Parsers of these formats take time that grows with the square of some inputs: a megabyte of ``<!--`` is hours. So a file has a
 limit of time (:func:`time_limit`): what the process computes, not the clock's, for a machine may be busy elsewhere.
@@ -17,6 +18,7 @@ limit of time (:func:`time_limit`): what the process computes, not the clock's, 
 
 from __future__ import annotations
 
+import codecs
 import logging
 import posixpath
 import re
@@ -43,6 +45,12 @@ _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_])")
 #: What means something in ``[[page#section|label]]``, within the name of a file.
 _MARKS = str.maketrans({mark: quote(mark) for mark in "#|[]"})
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
+#: What browsers take for another encoding [Encoding Standard, WHATWG]. The one of a statement that can be read is not UTF-16.
+_AS_BROWSERS = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    **dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "utf-8"),
+}
 #: Elements without prose.
 _DROPPED = {"button", "form", "head", "iframe", "nav", "noscript", "script", "select", "style", "svg", "template",
             "title"}  # fmt: skip
@@ -139,6 +147,23 @@ def _on_one_line(text: str) -> str:
     return " ".join(text.encode(errors="ignore").decode().split())
 
 
+def decoded(page: bytes) -> str | bytes:
+    """A page as text, by its byte order mark, the encoding that it states, or UTF-8. Single bytes that do not fit become U+FFFD,
+    as in browsers; because of one Beautiful Soup would take the whole page for another encoding. The page itself where fewer
+    characters beyond ASCII fit than do not: then it is another one."""
+    from bs4.dammit import EncodingDetector
+
+    content, marked = EncodingDetector.strip_byte_order_mark(page)
+    stated = marked or EncodingDetector.find_declared_encoding(content, is_html=True) or "utf-8"
+    try:
+        name = codecs.lookup(stated).name
+        text = content.decode(name if marked else _AS_BROWSERS.get(name, name), "replace")
+    except (LookupError, ValueError):  # no encoding of texts, or one that replaces nothing
+        return page
+    beyond = len(text) - len(text.encode("ascii", "ignore"))
+    return text if 2 * text.count("\ufffd") <= beyond else page
+
+
 def read_web_page(path: Path) -> tuple[str, list[Section]]:
     """Title ('' for none) and sections of a page, the first one without a heading.
 
@@ -148,7 +173,7 @@ def read_web_page(path: Path) -> tuple[str, list[Section]]:
     from bs4.element import PreformattedString
 
     try:
-        soup = BeautifulSoup(path.read_bytes(), "html.parser")
+        soup = BeautifulSoup(decoded(path.read_bytes()), "html.parser")
     except (OSError, MemoryError):
         raise
     except Exception as error:  # html.parser's own, of declarations that are none and numbers of 5,000 digits
