@@ -9,7 +9,8 @@ A document that a run has not found gets 0 from it; if all hits of a query have 
     s(d) = 1 / (60 + rank₁(d)) + 1 / (60 + rank₂(d))
 
 (Cormack, Clarke and Büttcher, SIGIR 2009; their constant is 60). Both are what ``ranx.fuse`` computes (``wsum`` of ``min-max``,
-and ``rrf``), without its two seconds of imports and compiling, which a search for one question cannot wait for.
+and ``rrf``; of equal scores it makes 0), without its two seconds of imports and compiling, which a search for one question cannot
+wait for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ RRF = 60
 def fuse(first: Run, second: Run, weight: float | None = None, depth: int | None = None) -> Run:
     """The fused run: queries in the order of ``first``, at most ``depth`` hits each (None: all that either has).
 
-    A query that only one run has is ranked by that one alone.
+    A query that ``second`` lacks is ranked by ``first`` alone.
 
     Raises ConfigError for a weight outside 0 to 1, and DataError when ``second`` has a query that ``first`` lacks.
     """
