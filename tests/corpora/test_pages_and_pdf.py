@@ -74,6 +74,14 @@ def test_the_encoding_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture
     assert not caplog.text
 
 
+def test_a_guessed_encoding_is_said(tmp_path: Path) -> None:
+    warnings = Warnings()
+    for name, page in (("a", "Größe".encode("latin-1")), ("b", "Größe".encode()), ("c", PAGE.encode("latin-1"))):
+        (tmp_path / f"{name}.html").write_bytes(page)
+    assert len(list(folder_documents(tmp_path, "files", warnings))) == 3
+    assert warnings.summary().startswith(f"web page whose encoding is a guess: 1, the first: {tmp_path}/a.html: ")
+
+
 @pytest.mark.parametrize(
     ("page", "title"),
     [

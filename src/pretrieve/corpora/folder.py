@@ -83,7 +83,7 @@ def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path
             continue
         try:
             with time_limit(folder / file, (folder / file).stat().st_size):
-                title, sections = _contents(folder, file)
+                title, sections = _contents(folder, file, warnings)
         except UnreadableFile as error:
             warnings.add(
                 f"{'PDF' if file.name.lower().endswith(PDF) else 'web page'} that cannot be read, left out", str(error)
@@ -98,13 +98,13 @@ def read_files(paths: Iterable[Path], warnings: Warnings) -> Iterator[tuple[Path
         yield file, Article(title or stem(file, SUFFIXES), sections)
 
 
-def _contents(folder: Path, file: Path) -> tuple[str, list[Section]]:
+def _contents(folder: Path, file: Path, warnings: Warnings) -> tuple[str, list[Section]]:
     """Title ('' for none) and sections of a file."""
     path, name = folder / file, file.name.lower()
     if name.endswith(PDF):
         return read_pdf(path)
     if name.endswith(HTML):
-        return read_web_page(path)
+        return read_web_page(path, warnings)
     if name.endswith(MARKDOWN):
         return sections_of(text_lines(path), partial(_linked_file, file))
     return "", [Section("", 1, [Paragraph(text) for text in paragraphs_of(text_lines(path))])]
@@ -164,8 +164,8 @@ def decoded(page: bytes) -> str | bytes:
     return text if 2 * text.count("\ufffd") <= beyond else page
 
 
-def read_web_page(path: Path) -> tuple[str, list[Section]]:
-    """Title ('' for none) and sections of a page, the first one without a heading.
+def read_web_page(path: Path, warnings: Warnings | None = None) -> tuple[str, list[Section]]:
+    """Title ('' for none) and sections of a page, the first one without a heading. A guessed encoding is counted in ``warnings``.
 
     Raises UnreadableFile when the parser gives up.
     """
@@ -180,6 +180,8 @@ def read_web_page(path: Path) -> tuple[str, list[Section]]:
         raise UnreadableFile(
             f"{path}: cannot be read as a web page: {type(error).__name__}: {error}".splitlines()[0]
         ) from error
+    if soup.original_encoding and warnings is not None:  # of bytes alone
+        warnings.add("web page whose encoding is a guess", f"{path}: {soup.original_encoding}")
     sections = [Section("", 1)]
     texts, owner = list[str](), None  # of one block, cut where another one begins
 
