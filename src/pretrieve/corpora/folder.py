@@ -9,8 +9,8 @@ layout.
 Of a PDF a word that is cut at the end of a line is put together. A page of pictures has no text, and nobody reads them here.
 
 Beautiful Soup reads of a web page what browsers read: broken markup, and the encoding that the page states, or UTF-8. It guesses
-where that does not fit (:func:`decoded`). Scripts, styles, navigation and forms go; headings begin sections, block elements are
-paragraphs. Links are not followed.
+where that does not fit (:func:`decoded`). Scripts, styles, navigation and the fields of forms go, not a form's text: ASP.NET puts
+all of a page into one. Headings begin sections, block elements are paragraphs. Links are not followed.
 
 Parsers of these formats take time that grows with the square of some inputs: a megabyte of ``<!--`` is hours. So a file has a
 limit of time (:func:`time_limit`): what the process computes, not the clock's, for a machine may be busy elsewhere.
@@ -52,8 +52,8 @@ _AS_BROWSERS = {
     **dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "utf-8"),
 }
 #: Elements without prose.
-_DROPPED = {"button", "form", "head", "iframe", "nav", "noscript", "script", "select", "style", "svg", "template",
-            "title"}  # fmt: skip
+_DROPPED = {"button", "head", "iframe", "label", "legend", "nav", "noscript", "script", "select", "style", "svg", "template",
+            "textarea", "title"}  # fmt: skip
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = _HEADINGS | {
     "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "div", "dl", "dt",
