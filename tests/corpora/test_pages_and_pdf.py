@@ -48,6 +48,8 @@ def test_a_web_page_is_its_prose(tmp_path: Path) -> None:
     # A page may leave <head> out; a question and its answer are two blocks.
     path.write_text("<title>Tides</title><details><summary>How high?</summary>Two metres.</details>in May")
     assert sections(path) == [("", 1, ["How high?", "Two metres.", "in May"])]
+    path.write_text("<p>The boat&shy;house <b>is&shy;land</b>")
+    assert sections(path) == [("", 1, ["The boathouse island"])]
     fields = "<fieldset><legend>You</legend><label>Name <input></label><textarea>Hi</textarea></fieldset><button>Send</button>"
     path.write_text(f"<body><form>It is high.{fields}</form></body>")  # the whole page, in ASP.NET
     assert sections(path) == [("", 1, ["It is high."])]

@@ -42,6 +42,8 @@ MARKDOWN, HTML, PDF = (".md", ".markdown"), (".html", ".htm"), ".pdf"
 SUFFIXES = (*MARKDOWN, *HTML, PDF, ".txt")
 #: A word that is cut at the end of a line.
 _CUT_WORD = re.compile(r"(?<=[^\W\d_])[-\u00ad]\n(?=[^\W\d_])")
+#: Where a browser may cut a word: nobody sees it, and BM25 takes it for a part of the word.
+_SOFT_HYPHEN = "\u00ad"
 #: What means something in ``[[page#section|label]]``, within the name of a file.
 _MARKS = str.maketrans({mark: quote(mark) for mark in "#|[]"})
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
@@ -186,7 +188,7 @@ def read_web_page(path: Path, warnings: Warnings | None = None) -> tuple[str, li
     texts, owner = list[str](), None  # of one block, cut where another one begins
 
     def end_block() -> None:
-        text = _on_one_line("".join(texts))
+        text = _on_one_line("".join(texts).replace(_SOFT_HYPHEN, ""))
         texts.clear()
         if text and owner.name in _HEADINGS:
             sections.append(Section(text, max(2, int(owner.name[1]))))
