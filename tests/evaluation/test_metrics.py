@@ -214,6 +214,12 @@ def test_record_and_qrels_file(tmp_path, capsys):
         DataError, match=r"run.trec.gz: . of its . documents are not in the corpus, such as 'a'; score it on"
     ):
         metrics_record(tmp_path / "run.trec.gz", qrels, ["q2"], pa.chunked_array([["07"]]), ["mrr"])
+    capsys.readouterr()
+    metrics_record(tmp_path / "run.trec.gz", qrels | {"q9": {"a": 1}}, ["q2", "q9"], 7, ["mrr"])
+    assert (
+        capsys.readouterr().err
+        == f"{tmp_path}/run.trec.gz: 1 of 2 queries have no hit in it, such as 'q9': they count as 0.\n"
+    )
     pipe, end = os.pipe()
     os.write(end, b"q2 Q0 c 1 1.0 t\n")
     os.close(end)

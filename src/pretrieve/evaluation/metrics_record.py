@@ -92,7 +92,7 @@ def metrics_record(
     Raises ConfigError when a metric or convention is unknown, ``hits@k`` is asked for without ``answers``, or a metric of
     judgements for queries that have only answers, and DataError when a query has no judgement, which would silently count 0,
     or no list of candidates, or when the run is a pipe, or shares no query or no document with the task. Documents of the run
-    that the corpus lacks are reported on standard error.
+    that the corpus lacks, and queries that the run lacks, are reported on standard error.
     """
     check_conventions(conventions)
     if Path(run_path).is_fifo():  # what is read once has no checksum afterwards
@@ -113,6 +113,9 @@ def metrics_record(
     of_msmarco = [variant for variant in ("passage", "document") if f"msmarco-{variant}-mrr" in conventions]
     run = read_trec(run_path, three_columns=bool(of_msmarco))
     refuse_other_queries(run, judged, run_path)
+    if without := judged.keys() - run.query_ids:
+        counts = f"{len(without):,} of {len(judged):,} queries have no hit in it, such as '{min(without)}'"
+        print(f"{run_path}: {counts}: they count as 0.", file=sys.stderr)
     if isinstance(candidates, pa.ChunkedArray):
         _report_unknown_documents(run, candidates, run_path)
         candidates = len(candidates)
