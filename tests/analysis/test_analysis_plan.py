@@ -19,6 +19,8 @@ from pretrieve.analysis import plan
 from pretrieve.analysis.shared import summary
 from pretrieve.base import paths
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.program import make_parser
+from pretrieve.commands import analyse
 from pretrieve.training.csv_rows import write_rows
 from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config, config_hash
@@ -121,15 +123,17 @@ OPTIONS = {
 }
 
 
+def run(*words: object) -> None:
+    analyse.main(make_parser(analyse).parse_args([*map(str, words)]))
+
+
 @pytest.mark.parametrize("analysis", OPTIONS)
-def test_the_program(program, with_decoder, articles, tmp_path: Path, analysis: str) -> None:
+def test_the_program(with_decoder, articles, tmp_path: Path, analysis: str) -> None:
     options, columns, rows_of_one = OPTIONS[analysis]
     directory, _, _ = with_decoder(1, 2)
     out, words = tmp_path / "out" / f"{analysis}.csv", ["--options", json.dumps(options), "--store", articles.directory]
-    script = "workflow_scripts/analyse.py"
-    models = ["--encoders", "a", "b", "--seeds", "1", "2", "--stages", "pretrained", "reqa-80pct"]
-    done = program(script, analysis, *words, *models, "--directories", directory, directory, "--out", out)
-    assert done.returncode == 0, done.stderr
+    models = ["--encoders", "a", "b", "--seeds", "1", "2", "--stages", "pretrained", "reqa-80pct", "--threads", "1"]
+    run(analysis, *words, *models, "--directories", directory, directory, "--out", out)
     text = out.read_text()
     assert text.splitlines()[0] == f"encoder,seed,stage,{columns}"
     rows = list(csv.DictReader(text.splitlines()))
@@ -148,5 +152,5 @@ def test_the_program_refuses(program, saved, articles, tmp_path: Path) -> None:
     done = program(script, "decoder_states", *words, "--out", out)
     assert done.returncode == 1 and not out.exists() and "Traceback" not in done.stderr
     assert done.stderr.splitlines()[-1].startswith("DataError: ") and "have one" in done.stderr
-    done = program(script, "decoder_states", *words, directory, "--out", out)
-    assert done.returncode == 1 and "ConfigError: paired options" in done.stderr
+    with pytest.raises(ConfigError, match="paired options"):
+        run("decoder_states", *words, directory, "--out", out)

@@ -32,14 +32,25 @@ SVG = "{http://www.w3.org/2000/svg}"
 REFERENCES = Path(__file__).parents[2] / "references"
 
 
-@pytest.fixture
-def figure(tmp_path):
-    return load_figure(write_figure(tmp_path))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("tiny")
 
 
-@pytest.fixture
-def points(figure, tmp_path):
-    return measure_figure(figure, write_run(tmp_path), {})
+@pytest.fixture(scope="module")
+def figure(folder):
+    return load_figure(write_figure(folder))
+
+
+@pytest.fixture(scope="module")
+def points(figure, folder):
+    return measure_figure(figure, write_run(folder), {})
+
+
+@pytest.fixture(scope="module")
+def picture(figure, points) -> bytes:
+    """A drawing takes most of a second, so the points as they are have one for all tests."""
+    return to_svg(figure, points, "demo")
 
 
 def words_of(svg: bytes) -> str:
@@ -48,15 +59,14 @@ def words_of(svg: bytes) -> str:
     return "\n".join("".join(node.itertext()).strip() for node in root.iter(f"{SVG}text"))
 
 
-def test_equal_points_give_equal_bytes(figure, points):
-    one = to_svg(figure, points, "demo")
-    assert one == to_svg(figure, points, "demo")
-    assert one != to_svg(replace(figure, caption="Other."), points, "demo")
-    assert not re.search(rb"20\d\d-\d\d-\d\d|<metadata|[Mm]atplotlib v", one)
+def test_equal_points_give_equal_bytes(figure, points, picture):
+    assert picture == to_svg(figure, points, "demo")
+    assert picture != to_svg(replace(figure, caption="Other."), points, "demo")
+    assert not re.search(rb"20\d\d-\d\d-\d\d|<metadata|[Mm]atplotlib v", picture)
 
 
-def test_the_picture_says_what_it_shows(figure, points):
-    words = words_of(to_svg(figure, points, "demo"))
+def test_the_picture_says_what_it_shows(picture):
+    words = words_of(picture)
     flat = " ".join(words.split())
     for expected in (
         "Figure 1 (tiny). Scores & <what> they rest on.",
@@ -76,7 +86,7 @@ def test_the_picture_says_what_it_shows(figure, points):
     assert "MRR" in words.split("\n"), "a fraction has no unit"
 
 
-def test_the_title_names_what_was_measured_and_values_at_chance_are_marked(figure, points, tmp_path):
+def test_the_title_names_what_was_measured_and_values_at_chance_are_marked(figure, points, picture, tmp_path):
     """Other data than the paper's is named first; a point that guessing has too is grey, and the legend says so."""
     tables = write_run(tmp_path).tables
     role = next(point.role for point in points if point.y and point.role)
@@ -84,10 +94,10 @@ def test_the_title_names_what_was_measured_and_values_at_chance_are_marked(figur
     assert "Measured on questions of a test, in place of" in " ".join(
         words_of(to_svg(figure, points, "demo", tables)).split()
     )
-    assert "≈ chance" not in words_of(to_svg(figure, points, "demo"))
+    assert "≈ chance" not in words_of(picture)
     guessed = [point._replace(beyond_chance="no") if point.panel == "a" else point for point in points]
-    assert "≈ chance" in words_of(to_svg(figure, guessed, "demo"))
-    assert b"#888888" in to_svg(figure, guessed, "demo")
+    marked = to_svg(figure, guessed, "demo")
+    assert "≈ chance" in words_of(marked) and b"#888888" in marked
 
 
 def test_an_axis_of_data_names_the_data(figure, points, tmp_path):
@@ -103,42 +113,39 @@ def test_at_paper_scale_nothing_warns(figure, tmp_path):
     assert "scale-differs" not in words and "intervals over queries or texts, of one seed." in " ".join(words.split())
 
 
-def test_it_can_be_read_aloud(figure, points):
-    root = ElementTree.fromstring(to_svg(figure, points, "demo"))
+def test_it_can_be_read_aloud(figure, picture):
+    root = ElementTree.fromstring(picture)
     assert root.get("role") == "img" and root.find(f"{SVG}title").text == "figure1: Scores & <what> they rest on."
     assert root.find(f"{SVG}desc").text == figure.claim
 
 
-def test_error_bars_are_there_where_an_interval_or_a_deviation_is_known(figure, points):
+def test_error_bars_are_there_where_an_interval_or_a_deviation_is_known(figure, points, picture):
     none = [point._replace(low="", high="", sd="") for point in points]
     spread = [point._replace(low="", high="") for point in points]
-    bars = [
-        len(re.findall(rb'id="LineCollection_\d+"', to_svg(figure, some, "demo"))) for some in (points, spread, none)
-    ]
+    drawn = [picture, *(to_svg(figure, some, "demo") for some in (spread, none))]
+    bars = [len(re.findall(rb'id="LineCollection_\d+"', svg)) for svg in drawn]
     assert bars[2] == 0 and bars[0] == bars[1] == 3  # at names: ours, other, gain
-    bands = [to_svg(figure, some, "demo").count(b'id="FillBetweenPolyCollection_') for some in (points, none)]
+    bands = [svg.count(b'id="FillBetweenPolyCollection_') for svg in (drawn[0], drawn[2])]
     assert bands == [3, 0]  # along layers: before, after, change
     assert "One seed, so no error bars." in words_of(
         to_svg(figure, [p._replace(n_seeds=p.n_seeds and "1") for p in none], "demo")
     )
 
 
-def test_a_method_is_drawn_in_its_colour_and_marker(figure, points):
-    text = to_svg(figure, points, "demo").decode().lower()
+def test_a_method_is_drawn_in_its_colour_and_marker(picture):
+    text = picture.decode().lower()
     for method in ("seed", "bert"):
         assert METHODS[method].colour.lower() in text
     assert METHODS["optimus"].colour.lower() not in text
 
 
-def test_a_category_that_nothing_was_run_for_says_so(figure, tmp_path):
-    points = measure_figure(figure, write_run(tmp_path, recipes=frozenset({"reqa"}), roles={}), {})
-    assert all(point.status in ("not-run", "quoted", "scale-differs") for point in points)
-    words = words_of(to_svg(figure, points, "demo"))
+def test_a_category_that_nothing_was_run_for_says_so(figure, points, tmp_path):
+    without = measure_figure(figure, write_run(tmp_path, recipes=frozenset({"reqa"}), roles={}), {})
+    assert all(point.status in ("not-run", "quoted", "scale-differs") for point in without)
+    words = words_of(to_svg(figure, without, "demo"))
     assert words.count("not run at this scale") >= 1  # panel b has nothing at all
-    some = [point for point in points if point.panel != "a"] + [
-        point
-        for point in measure_figure(figure, write_run(tmp_path), {})
-        if point.panel == "a" and (point.series, point.x) != ("ours", "100%")
+    some = [point for point in without if point.panel != "a"] + [
+        point for point in points if point.panel == "a" and (point.series, point.x) != ("ours", "100%")
     ]
     assert "not-run" in words_of(to_svg(figure, some, "demo")).split("\n")
 
@@ -192,7 +199,7 @@ def test_intervals_widen_the_axes_but_do_not_press_the_values_together(figure, p
     )
 
 
-def test_chance_is_a_line_and_is_in_the_legend(figure, points):
+def test_chance_is_a_line_and_is_in_the_legend(figure, points, picture):
     known = [p._replace(chance="0.2" if p.x == "10%" else "0.1") if p.panel == "a" and p.y else p for p in points]
     axes = draw(figure, known, "demo").axes[0]
     levels = {
@@ -202,7 +209,7 @@ def test_chance_is_a_line_and_is_in_the_legend(figure, points):
     }
     assert {(0, 0.2), (1, 0.1)} <= levels
     assert "Chance" in words_of(to_svg(figure, known, "demo")).split("\n")
-    assert "Chance" not in words_of(to_svg(figure, points, "demo")).split("\n")
+    assert "Chance" not in words_of(picture).split("\n")
 
 
 def said(figure, points) -> str:
@@ -211,7 +218,8 @@ def said(figure, points) -> str:
 
 def test_a_figure_that_tells_nothing_apart_says_so(figure, points):
     points = [p._replace(low=p.y, high=p.y) if p.panel == "a" and p.y else p for p in points]
-    assert "beyond chance" not in said(figure, points) and "more than an interval" not in said(figure, points)
+    words = said(figure, points)
+    assert "beyond chance" not in words and "more than an interval" not in words
     guessed = [p._replace(beyond_chance="no") if p.panel == "a" and p.y else p for p in points]
     assert "No value of (a) is beyond chance: nothing can be read from their differences." in said(figure, guessed)
     other = [p._replace(low="0", high="0.6") if p.panel == "a" and p.series == "ours" and p.y else p for p in points]
@@ -230,7 +238,7 @@ def test_a_change_against_a_score_at_chance_is_a_word(figure, points):
     assert "so their ratio says nothing" in said(figure, [some[0]._replace(beyond_chance="no"), some[1]])
 
 
-def test_the_title_names_the_checkpoint_and_the_texts(figure, points, tmp_path):
+def test_the_title_names_the_checkpoint_and_the_texts(figure, points, picture, tmp_path):
     tables = write_run(tmp_path).tables
     words = {"hub:a/b": "some model, trained on MS MARCO; no word head", "corpus": "leads of articles"}
     tables = replace(tables, starts={"ours": ["hub:a/b", 0]}, descriptions=words)
@@ -239,11 +247,11 @@ def test_the_title_names_the_checkpoint_and_the_texts(figure, points, tmp_path):
         "Measured on leads of articles as texts; encoders continued from some model, trained on MS MARCO. The paper:"
     )
     assert title in " ".join(words_of(svg).split())
-    assert "encoders continued" not in said(figure, points)
+    assert "encoders continued" not in " ".join(words_of(picture).split())
 
 
-def test_the_height_of_the_title_is_said_for_pages_that_leave_it_out(figure, points):
-    root = ElementTree.fromstring(to_svg(figure, points, "demo"))
+def test_the_height_of_the_title_is_said_for_pages_that_leave_it_out(figure, points, picture):
+    root = ElementTree.fromstring(picture)
     titles = [node for node in root.iter(f"{SVG}g") if node.get("id", "").startswith("title-")]
     height = float(root.get("data-title"))
     assert len(titles) == 1 and 72 * 0.24 < height < 72 * 0.5

@@ -7,15 +7,16 @@ twice; a cell of counts is looked for on a mean; the overlap of a mean's data se
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from worked_table import metrics_json
 
+from pretrieve.base.errors import DataError
 from pretrieve.base.files import write_json
+from pretrieve.base.program import make_parser
+from pretrieve.commands import mean as mean_command
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import Line, fill_table
 from pretrieve.reporting.tables.legend import overlap_lines
@@ -23,7 +24,7 @@ from pretrieve.reporting.tables.manifest import make_manifest
 from pretrieve.reporting.tables.render import to_markdown
 from pretrieve.reporting.tables.results import Setting
 
-PROGRAM = Path(__file__).parents[2] / "workflow_scripts/mean.py"
+PROGRAM = "workflow_scripts/mean.py"
 #: System → queries with a hit, of ten questions and of two others.
 FOUND = {"bm25.reqa-1pct": (4, 0), "ours.reqa-1pct": (0, 2)}
 PARTS = ("questions", "others")
@@ -44,12 +45,15 @@ def two(hits: int) -> dict:
     }
 
 
-def mean(system: str, seed: int, root: str = "results/demo/metrics") -> subprocess.CompletedProcess[str]:
-    """The program on a system's metrics files."""
-    files = [f"{root}/{system}/{name}/seed{seed}.json" for name in PARTS]
-    out = f"{root}/{system}/both/seed{seed}.json"
-    command = [sys.executable, str(PROGRAM), "--parts", *PARTS, "--metrics", *files, "--out", out]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def words_of(system: str, seed: int) -> list[str]:
+    """The command line for a system's metrics files."""
+    root = Path("results/demo/metrics").absolute() / system
+    files = [f"{root}/{name}/seed{seed}.json" for name in PARTS]
+    return ["--parts", *PARTS, "--metrics", *files, "--out", f"{root}/both/seed{seed}.json"]
+
+
+def mean(system: str, seed: int) -> None:
+    mean_command.main(make_parser(mean_command).parse_args(words_of(system, seed)))
 
 
 @pytest.fixture
@@ -61,8 +65,7 @@ def of_mean(setting: Setting) -> Setting:
             one = metrics_json(dict.fromkeys(METRICS, ten)) | {"chance": dict.fromkeys(METRICS, 0.1)}
             write_json(root / f"metrics/{system}/questions/seed{seed}.json", one)
             write_json(root / f"metrics/{system}/others/seed{seed}.json", two(other))
-            ended = mean(system, seed)
-            assert ended.returncode == 0, ended.stderr
+            mean(system, seed)
     cost = {"wall_s": 7.0, "cpu_s": 1.0, "peak_gb": 4.0, "gpu_h": 0.5, "threads": 2}
     for place in (
         "runs/bm25.reqa-1pct/others/seed0.cost.json",
@@ -123,19 +126,20 @@ def test_below_the_table_and_in_the_manifest(table: Table, of_mean: Setting) -> 
     assert manifest["cost"]["stages"] == 2 + 2 * 6 and list(manifest["overlap"]) == list(PARTS)
 
 
-def test_a_part_that_cannot_be_joined(of_mean: Setting) -> None:
+def test_a_part_that_cannot_be_joined(of_mean: Setting, program) -> None:
     file = Path(f"{of_mean.root}/metrics/bm25.reqa-1pct/others/seed0.json")
     record = json.loads(file.read_text())
     write_json(file, record | {"metrics": {"mrr": 0.0}})
-    ended = mean("bm25.reqa-1pct", 0)
-    assert (
-        ended.returncode == 1
-        and "'others' has metrics ['mrr'], 'questions' has ['recall@1', 'recall@5']" in ended.stderr
-    )
+    with pytest.raises(DataError, match=r"'others' has metrics \['mrr'\], 'questions' has \['recall@1', 'recall@5'\]"):
+        mean("bm25.reqa-1pct", 0)
     file.write_text("{")
-    ended = mean("bm25.reqa-1pct", 0)
+    ended = program(PROGRAM, *words_of("bm25.reqa-1pct", 0))
     assert (
         ended.returncode == 1 and "seed0.json: not readable as JSON" in ended.stderr and "Traceback" not in ended.stderr
     )
+    write_json(file, record)
+    ended = program(PROGRAM, *words_of("bm25.reqa-1pct", 0))
+    assert ended.returncode == 0, ended.stderr
     file.unlink()
-    assert "others/seed0.json: no such file. Make it with: snakemake" in mean("bm25.reqa-1pct", 0).stderr
+    with pytest.raises(DataError, match="others/seed0.json: no such file. Make it with: snakemake"):
+        mean("bm25.reqa-1pct", 0)
