@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from functools import partial
 
+import numba
 import numpy as np
 import pytest
 import pytrec_eval
@@ -43,6 +44,15 @@ DOCS = ["10", "9", "b", "B", "é", "a1", "a", "z", "100", "_"]
 # Few different scores, so that most rankings have ties. None: the document is not in the run, or not judged.
 SCORES = [None, 0, 0, 1, 2]
 GRADES = [None, None, 0, 1, 1, 2, 3]
+
+
+@pytest.fixture(autouse=True)
+def one_thread_for_ranx():
+    """Twenty queries are too few to share: waking the other threads takes half of the time."""
+    threads = numba.get_num_threads()
+    numba.set_num_threads(1)
+    yield
+    numba.set_num_threads(threads)
 
 
 def decode(data: bytes, most_queries: int = 3):

@@ -156,6 +156,18 @@ def test_a_model_that_cannot_be_used_is_found_before_the_documents_are_read(mode
     assert len(list(documents)) == 1 and not list(tmp_path.iterdir())
 
 
+#: What it is given are the options of pretrieve index. The second time the index is an earlier one that cannot be written.
+TWICE = """
+import os, sys
+from pretrieve.base.program import make_parser
+from pretrieve.commands import index
+options = make_parser(index).parse_args(sys.argv[1:])
+for _ in range(2):
+    index.main(options)
+    os.chmod(options.out, 0o555)
+"""
+
+
 @pytest.mark.skipif(os.geteuid() == 0 and not shutil.which("setpriv"), reason="root writes anywhere")
 def test_a_model_and_an_earlier_index_that_cannot_be_written(model: Path, corpus: Path, tmp_path: Path) -> None:
     closed = shutil.copytree(model, tmp_path / "closed")
@@ -163,11 +175,9 @@ def test_a_model_and_an_earlier_index_that_cannot_be_written(model: Path, corpus
         folder.chmod(0o555)
     # root writes anywhere, unless it gives that up
     words = ["setpriv", "--inh-caps=-all", "--bounding-set=-all"] if os.geteuid() == 0 else []
-    words += [sys.executable, "-m", "pretrieve", "index", "--documents", corpus, "--model", closed, "--kind", "dense"]
-    for _ in range(2):
-        subprocess.run([*map(str, words), "--out", str(tmp_path / "index")], check=True)
-        assert {path.name for path in tmp_path.iterdir()} >= {"closed", "index"}
-        (tmp_path / "index").chmod(0o555)
+    words += [sys.executable, "-c", TWICE, "--documents", corpus, "--model", closed, "--kind", "dense"]
+    subprocess.run([*map(str, words), "--out", str(tmp_path / "index")], check=True)
+    assert {path.name for path in tmp_path.iterdir()} >= {"closed", "index"}
 
 
 def test_a_link_leads_to_the_index(tmp_path: Path, monkeypatch) -> None:

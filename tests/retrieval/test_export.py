@@ -14,6 +14,7 @@ positions are counted from another padding than the vocabulary's; BERT's AutoMod
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,8 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json
+from pretrieve.base.program import make_parser
+from pretrieve.commands import export as export_command
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import DualEncoder, core, dual_encoder
@@ -343,5 +346,6 @@ def test_the_program_and_its_card(made, program, tmp_path: Path) -> None:
         ),
         (["--prompts", '{"query": 5}'], "--prompts: query is 5; expected a text"),
     ):
-        wrong = program("workflow_scripts/export.py", *arguments, *words, "--out", retriever.out)
-        assert wrong.returncode == 1 and wrong.stderr.startswith(f"ConfigError: {said}")
+        options = [*arguments, *words, "--out", retriever.out]
+        with pytest.raises(ConfigError, match=f"^{re.escape(said)}"):
+            export_command.main(make_parser(export_command).parse_args([*map(str, options)]))

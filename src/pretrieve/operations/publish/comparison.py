@@ -41,6 +41,7 @@ from pretrieve.base.errors import DataError, PretrieveError
 from pretrieve.base.paths import parse_system
 from pretrieve.operations.publish.places import newest, read_manifest
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
+from pretrieve.references.yaml_files import Loader
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
 from pretrieve.reporting.tables.manifest import hardware, installed_versions
 from pretrieve.reporting.tables.results import ResultFiles, Setting
@@ -103,7 +104,7 @@ def open_published(folder: Path, scale: str) -> Published:
     """A published run in a folder. Raises DataError when it has no configuration or no tables."""
     file = folder / "config.yaml"
     try:
-        config = at_scale({**with_numbers(yaml.safe_load(file.read_text(encoding="utf-8"))), "scale": scale})
+        config = at_scale({**with_numbers(yaml.load(file.read_text(encoding="utf-8"), Loader)), "scale": scale})
     except (OSError, yaml.YAMLError, TypeError) as error:
         raise DataError(f"{file}: not readable: {error}. Expected the configuration of a published run.") from None
     manifests = folder.glob("*/*.manifest.json")
