@@ -92,8 +92,10 @@ def _evaluated(task: str, scores: Mapping[str, Sequence[Mapping[str, Any]]]) -> 
 def _tasks(mteb: Any, names: Sequence[str]) -> list[tuple[BeirTest | None, Any]]:
     """The tasks of mteb, and the data of those that are folders."""
     chosen: list[tuple[BeirTest | None, Any]] = []
-    known = {task.metadata.name: [task] for task in mteb.get_tasks(task_types=["Retrieval"])}
-    known |= {benchmark.name: benchmark.tasks for benchmark in mteb.get_benchmarks()}
+    known: dict[str, Sequence[Any]] = {}
+    if not all(Path(name).is_dir() for name in names):  # mteb takes seconds to list what it has
+        known = {task.metadata.name: [task] for task in mteb.get_tasks(task_types=["Retrieval"])}
+        known |= {benchmark.name: benchmark.tasks for benchmark in mteb.get_benchmarks()}
     for name in names:
         if Path(name).is_dir():
             data = read_beir_test(Path(name))
