@@ -144,7 +144,7 @@ def test_the_program(with_decoder, articles, tmp_path: Path, analysis: str) -> N
     assert one[0] == one[1] and two[0] == two[1] != one[0], "the same directory, the same texts"
 
 
-def test_the_program_refuses(program, saved, articles, tmp_path: Path) -> None:
+def test_the_program_refuses_and_ends_well(program, saved, articles, tmp_path: Path) -> None:
     directory, _ = saved("plain")
     words = ["--options", json.dumps(OPTIONS["decoder_states"][0]), "--store", articles.directory]
     words += ["--encoders", "a", "--seeds", "1", "--stages", "pretrained", "--directories", directory]
@@ -154,3 +154,6 @@ def test_the_program_refuses(program, saved, articles, tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1].startswith("DataError: ") and "have one" in done.stderr
     with pytest.raises(ConfigError, match="paired options"):
         run("decoder_states", *words, directory, "--out", out)
+    words[1] = json.dumps(OPTIONS["attention_entropy"][0])
+    done = program(script, "attention_entropy", *words, "--out", out)
+    assert done.returncode == 0 and out.exists(), done.stderr
