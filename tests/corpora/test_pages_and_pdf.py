@@ -51,8 +51,14 @@ def test_a_web_page_is_its_prose(tmp_path: Path) -> None:
     path.write_text("<p>The boat&shy;house <b>is&shy;land</b>")
     assert sections(path) == [("", 1, ["The boathouse island"])]
     fields = "<fieldset><legend>You</legend><label>Name <input></label><textarea>Hi</textarea></fieldset><button>Send</button>"
-    path.write_text(f"<body><form>It is high.{fields}</form></body>")  # the whole page, in ASP.NET
-    assert sections(path) == [("", 1, ["It is high."])]
+    path.write_text(f"<body>Now<form>It is high.{fields}</form>or low</body>")  # the whole page, in ASP.NET
+    assert sections(path) == [("", 1, ["Now", "It is high.", "or low"])]
+    path.write_text(
+        "<form>Go<datalist><option>Foo</option></datalist><fieldset>Two</fieldset>Three</form><label>How?</label>"
+    )
+    assert sections(path) == [("", 1, ["Go", "Two", "Three", "How?"])]
+    path.write_text("<h1>Boat&shy;house</h1>")
+    assert read_web_page(path)[0] == "Boathouse"
 
 
 STATED = '<meta charset="{}">'
@@ -63,7 +69,12 @@ STATED = '<meta charset="{}">'
     [
         (STATED.format("utf-8").encode() + "Größe über".encode() + b"\xff Nordsee", "Größe über\ufffd Nordsee"),
         ("Größe über".encode() + b"\xff Nordsee", "Größe über\ufffd Nordsee"),
-        (STATED.format("shift_jis").encode() + "錨は船".encode("shift_jis") + b"\xff", "錨は船\ufffd"),
+        (STATED.format("shift_jis").encode() + "①髙島屋は船".encode("cp932") + b"\x81", "①髙島屋は船\ufffd"),
+        (STATED.format("x-sjis").encode() + "錨は船".encode("cp932"), "錨は船"),
+        (STATED.format("shift_jis").encode() + "日本語のページは船".encode(), "日本語のページは船"),
+        (STATED.format("gb2312").encode() + "朱镕基喆是一个字。".encode("gbk"), "朱镕基喆是一个字。"),
+        (STATED.format("euc-kr").encode() + "똠방각하 뷁".encode("cp949"), "똠방각하 뷁"),
+        ("Hello deep sea".encode("utf-16-le"), "Hello deep sea"),
         ("Größe über".encode("utf-16") + b"!", "Größe über\ufffd"),
         ((STATED.format("utf-8") + "Größe über").encode("latin-1"), "Größe über"),  # it is not what it states
         ((STATED.format("iso-8859-1") + "“It’s” über").encode("cp1252"), "“It’s” über"),
@@ -81,9 +92,10 @@ def test_the_encoding_of_a_page(tmp_path: Path, caplog: pytest.LogCaptureFixture
 
 def test_a_guessed_encoding_is_said(tmp_path: Path) -> None:
     warnings = Warnings()
-    for name, page in (("a", "Größe".encode("latin-1")), ("b", "Größe".encode()), ("c", PAGE.encode("latin-1"))):
+    pages = ["Größe".encode("latin-1"), "Größe".encode(), PAGE.encode("latin-1"), b'<meta charset="unicode">deep']
+    for name, page in zip("abcd", pages, strict=True):
         (tmp_path / f"{name}.html").write_bytes(page)
-    assert len(list(folder_documents(tmp_path, "files", warnings))) == 3
+    assert len(list(folder_documents(tmp_path, "files", warnings))) == 4
     assert warnings.summary().startswith(f"web page whose encoding is a guess: 1, the first: {tmp_path}/a.html: ")
 
 

@@ -25,7 +25,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, unquote
@@ -47,20 +47,35 @@ _SOFT_HYPHEN = "\u00ad"
 #: What means something in ``[[page#section|label]]``, within the name of a file.
 _MARKS = str.maketrans({mark: quote(mark) for mark in "#|[]"})
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//|#|$")
-#: What browsers take for another encoding [Encoding Standard, WHATWG]. The one of a statement that can be read is not UTF-16.
+#: What browsers read as a wider encoding than its name says, or Python does not know by this name [Encoding Standard, WHATWG].
+#: A statement that can be read as ASCII is not in UTF-16.
 _AS_BROWSERS = {
-    "iso8859-1": "cp1252",
-    "ascii": "cp1252",
-    **dict.fromkeys(("utf-16", "utf-16-le", "utf-16-be"), "utf-8"),
-}
+    "ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "iso8859-11": "cp874", "tis-620": "cp874",
+    "big5": "big5hkscs", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "shift_jis": "cp932",
+    "x-sjis": "cp932", "x-euc-jp": "euc_jp", "utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8",
+}  # fmt: skip
 #: Elements without prose.
-_DROPPED = {"button", "head", "iframe", "label", "legend", "nav", "noscript", "script", "select", "style", "svg", "template",
-            "textarea", "title"}  # fmt: skip
+_DROPPED = {
+    "button",
+    "datalist",
+    "head",
+    "iframe",
+    "nav",
+    "noscript",
+    "script",
+    "select",
+    "style",
+    "svg",
+    "template",
+    "title",
+}
+#: Within a form they are its fields and their names; elsewhere a label may be a heading that opens something.
+_OF_FIELDS = {"label", "legend", "textarea"}
 _HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 _BLOCKS = _HEADINGS | {
     "address", "article", "aside", "blockquote", "body", "br", "caption", "center", "dd", "details", "dialog", "div", "dl", "dt",
-    "figcaption", "figure", "footer", "header", "hr", "html", "li", "main", "ol", "p", "pre", "section", "summary", "table", "td",
-    "th", "tr", "ul",
+    "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "html", "legend", "li", "main", "ol", "p", "pre",
+    "section", "summary", "table", "td", "th", "tr", "ul",
 }  # fmt: skip
 
 
@@ -145,25 +160,28 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
 
 
 def _on_one_line(text: str) -> str:
-    """Without halves of surrogate pairs, which some stated encodings and fonts make."""
-    return " ".join(text.encode(errors="ignore").decode().split())
+    """Without halves of surrogate pairs, which some stated encodings and fonts make, and without soft hyphens."""
+    return " ".join(text.encode(errors="ignore").decode().replace(_SOFT_HYPHEN, "").split())
 
 
 def decoded(page: bytes) -> str | bytes:
     """A page as text, by its byte order mark, the encoding that it states, or UTF-8. Single bytes that do not fit become U+FFFD,
-    as in browsers; because of one Beautiful Soup would take the whole page for another encoding. The page itself where fewer
-    characters beyond ASCII fit than do not: then it is another one."""
+    as in browsers; for one such byte Beautiful Soup would take another encoding for the whole page. The page itself where fewer
+    characters beyond ASCII fit than do not, or which has NUL, as UTF-16 read as UTF-8 has: then the statement is wrong."""
     from bs4.dammit import EncodingDetector
 
     content, marked = EncodingDetector.strip_byte_order_mark(page)
     stated = marked or EncodingDetector.find_declared_encoding(content, is_html=True) or "utf-8"
     try:
-        name = codecs.lookup(stated).name
+        name = codecs.lookup(_AS_BROWSERS.get(stated, stated)).name
         text = content.decode(name if marked else _AS_BROWSERS.get(name, name), "replace")
     except (LookupError, ValueError):  # no encoding of texts, or one that replaces nothing
-        return page
+        text = "\ufffd"
+    if "\ufffd" in text and not marked:
+        with suppress(UnicodeDecodeError):
+            text = content.decode()  # that all bytes are UTF-8 is no accident
     beyond = len(text) - len(text.encode("ascii", "ignore"))
-    return text if 2 * text.count("\ufffd") <= beyond else page
+    return page if "\0" in text or 2 * text.count("\ufffd") > beyond else text
 
 
 def read_web_page(path: Path, warnings: Warnings | None = None) -> tuple[str, list[Section]]:
@@ -182,13 +200,13 @@ def read_web_page(path: Path, warnings: Warnings | None = None) -> tuple[str, li
         raise UnreadableFile(
             f"{path}: cannot be read as a web page: {type(error).__name__}: {error}".splitlines()[0]
         ) from error
-    if soup.original_encoding and warnings is not None:  # of bytes alone
+    if soup.original_encoding not in (None, "ascii") and warnings is not None:  # of bytes alone
         warnings.add("web page whose encoding is a guess", f"{path}: {soup.original_encoding}")
     sections = [Section("", 1)]
     texts, owner = list[str](), None  # of one block, cut where another one begins
 
     def end_block() -> None:
-        text = _on_one_line("".join(texts).replace(_SOFT_HYPHEN, ""))
+        text = _on_one_line("".join(texts))
         texts.clear()
         if text and owner.name in _HEADINGS:
             sections.append(Section(text, max(2, int(owner.name[1]))))
@@ -200,7 +218,7 @@ def read_web_page(path: Path, warnings: Warnings | None = None) -> tuple[str, li
     for element in soup.descendants:
         block = block_of[id(element.parent)]
         if isinstance(element, Tag):
-            if element.name in _DROPPED:
+            if element.name in _DROPPED or (element.name in _OF_FIELDS and element.find_parent("form")):
                 block = None
             elif block is not None and element.name in _BLOCKS:
                 block = element
