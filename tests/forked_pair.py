@@ -6,7 +6,6 @@ They are forks of one program that has imported torch, which torchrun and each o
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Callable
 
 import torch
@@ -17,9 +16,7 @@ def run_in_two(work: Callable[[], None]) -> None:
     autograd do not outlive a fork."""
     torch.set_num_threads(1)
     torch.optim.SGD([torch.zeros(1)])  # the first optimiser of a program imports torch's compiler, which takes seconds
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = 20_000 + os.getpid() % 10_000  # below those that the system gives to connections: no other process takes it
     os.environ.update(WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.multiprocessing.start_processes(_as_one, (work,), nprocs=2, start_method="fork")
 

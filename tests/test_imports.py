@@ -37,7 +37,7 @@ print("fine")
 HEAVY = ["faiss", "jnius", "pyserini", "ranx", "snakemake", "pandas", "gensim", "wikitextparser"]
 #: More of what only the extras of pyproject.toml have.
 EXTRAS = ["blingfire", "jinja2", "jsonschema", "matplotlib", "numba", "regex", "scipy", "sklearn", "yaml"]
-#: Of pre-training every module, also those that no program imports yet.
+#: Training, and every module of models, pre-training and its loop, also those that no program imports yet.
 TRAINING = """import pretrieve.pretraining.pretrain, pretrieve.finetuning.finetune, pretrieve.retrieval.embed_task
 import pretrieve.pretraining.module, pretrieve.retrieval.retriever, pretrieve.retrieval.in_memory
 import importlib, pkgutil

@@ -62,17 +62,31 @@ def model(tmp_path_factory, wordpiece: Path, wide_retriever) -> Path:
     return out / "model"
 
 
-#: The judgements of NanoBEIR are the configuration "qrels"; of other data sets of mteb, "default".
-TASKS = {"NanoSciFactRetrieval": "qrels", "NanoNFCorpusRetrieval": "default"}
+def test_both_count_the_same_without_a_network(model: Path, folder: Path, program, tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("mteb")
+    for name, value in NOWHERE.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    words = ["evaluate-model", "--model", model, "--tasks", folder, "--check", "--out", tmp_path / "scores.json"]
+    done = program("-m", "pretrieve", *words)
+    assert done.returncode == 0, done.stderr
+    [found] = json.loads((tmp_path / "scores.json").read_text())["results"]
+    assert (found["task"], found["split"]) == ("small", "test") and set(found["scores"]) == set(METRICS)
+    for metric, value in found["scores"].items():
+        assert 0.02 < value < 0.98, "a score that tells something"
+        assert abs(value - found["own"][metric]) < 1e-4, metric
+    table = (tmp_path / "scores.md").read_text()
+    assert table in done.stdout and f"| small | mteb | {found['scores']['ndcg@10']:.4f} |" in table
 
 
-@pytest.fixture(scope="module")
-def measured(model: Path, folder: Path, program, tmp_path_factory) -> tuple[Path, str]:
-    """Two commands in one process, whose imports take longer than the rest: the folder alone, with nothing said of the hub, and
-    then tasks by name beside it. Returns the folder with ``alone.json`` and ``named.json``, and what was printed."""
-    mteb, out = pytest.importorskip("mteb"), tmp_path_factory.mktemp("measured")
+def test_named_tasks_are_read_from_the_cache_without_a_network(
+    model: Path, folder: Path, program, tmp_path: Path, monkeypatch
+) -> None:
+    """The judgements of NanoBEIR are the configuration "qrels"; of other data sets of mteb, "default"."""
+    mteb = pytest.importorskip("mteb")
     judged = [line.split("\t") for line in (folder / "qrels/test.tsv").read_text().splitlines()[1:]]
-    for task, name in TASKS.items():
+    tasks = {"NanoSciFactRetrieval": "qrels", "NanoNFCorpusRetrieval": "default"}
+    for task, name in tasks.items():
         data = mteb.get_task(task).metadata.dataset
         parts = {
             "corpus": [{"title": ""} | json.loads(line) for line in (folder / "corpus.jsonl").open()],
@@ -81,41 +95,14 @@ def measured(model: Path, folder: Path, program, tmp_path_factory) -> tuple[Path
                 {"query-id": query, "corpus-id": document, "score": int(grade)} for query, document, grade in judged
             ],
         }
-        fill_cache(out / "cache", data["path"], data["revision"], parts)
-    words = ["evaluate-model", "--tasks", folder, "--check", "--out", out / "alone.json"]
-    words += [
-        "--then",
-        "evaluate_model",
-        "--tasks",
-        *TASKS,
-        folder,
-        "--out",
-        out / "named.json",
-        "--each",
-        "--model",
-        model,
-    ]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("HF_HUB_OFFLINE", raising=False)  # the first command sets it
-        done = program("-m", "pretrieve", *words, **NOWHERE, HF_DATASETS_CACHE=str(out / "cache"))
+        fill_cache(tmp_path / "cache", data["path"], data["revision"], parts)
+    for key, value in {**NOWHERE, "HF_HUB_OFFLINE": "1", "HF_DATASETS_CACHE": str(tmp_path / "cache")}.items():
+        monkeypatch.setenv(key, value)
+    words = ["--tasks", *tasks, folder, "--out", tmp_path / "scores.json"]
+    done = program("-m", "pretrieve", "evaluate-model", "--model", model, *words)
     assert done.returncode == 0, done.stderr
-    return out, done.stdout
-
-
-def test_both_count_the_same_without_a_network(measured: tuple[Path, str]) -> None:
-    out, printed = measured
-    [found] = json.loads((out / "alone.json").read_text())["results"]
-    assert (found["task"], found["split"]) == ("small", "test") and set(found["scores"]) == set(METRICS)
-    for metric, value in found["scores"].items():
-        assert 0.02 < value < 0.98, "a score that tells something"
-        assert abs(value - found["own"][metric]) < 1e-4, metric
-    table = (out / "alone.md").read_text()
-    assert table in printed and f"| small | mteb | {found['scores']['ndcg@10']:.4f} |" in table
-
-
-def test_named_tasks_are_read_from_the_cache_without_a_network(measured: tuple[Path, str]) -> None:
-    found = json.loads((measured[0] / "named.json").read_text())["results"]
-    assert [one["task"] for one in found] == [*TASKS, "small"]
+    found = json.loads((tmp_path / "scores.json").read_text())["results"]
+    assert [one["task"] for one in found] == [*tasks, "small"]
     assert found[0]["scores"] == found[1]["scores"] == found[2]["scores"]
 
 

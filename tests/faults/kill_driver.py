@@ -64,7 +64,7 @@ class Outcome:
 
 
 class Watched:
-    """A run of Snakemake that can be killed in part; of everything, where no targets are named. It prints to a file: a pipe
+    """A run of Snakemake (of everything, unless targets are named) that can be killed in part. It prints to a file: a pipe
     would kill the jobs that are to live on."""
 
     def __init__(self, workflow: Workflow, printed: Path, *targets: str) -> None:

@@ -3,8 +3,9 @@
 Gradients agree to 1e-6 on the same micro-batches, with largest entries above 1e-2. Weights 2e-6 as in
 tests/training/test_processes.py; both processes have the same bits, lists and teacher scores.
 
-Seen to fail when: the second process draws negatives of its own; it does not wait for the first one's file; teacher scores are
-not added over the processes; each process embeds and writes for itself what it looks at.
+Seen to fail when: gradients are averaged over the processes; the second process draws negatives of its own; it does not wait
+for the first one's file; teacher scores are not added over the processes; each process embeds and writes for itself what it
+looks at.
 """
 
 from __future__ import annotations

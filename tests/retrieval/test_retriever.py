@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, normalizers
 from transformers import BertConfig, BertModel
@@ -231,6 +232,16 @@ def test_modules_that_are_not_read(tmp_path: Path, wordpiece: Path) -> None:
         DataError, match="found the module Dense in place 2; expected Transformer, Pooling, at most one Dense"
     ):
         pretrieve.load(tmp_path / "out")
+    exported(tmp_path / "orqa", wordpiece, "sde", "transformer", "cls", "dot", "orqa")
+    listed = tmp_path / "orqa/out/modules.json"
+    modules = json.loads(listed.read_text())
+    listed.write_text(json.dumps([modules[0], modules[2], modules[1], *modules[3:]]))
+    with pytest.raises(DataError, match="found the module Dense in place 1"):
+        pretrieve.load(tmp_path / "orqa/out")
+    listed.write_text(json.dumps(modules))
+    save_file({"norm.bias": torch.zeros(2)}, tmp_path / "orqa/out/4_LayerNorm/model.safetensors")
+    with pytest.raises(DataError, match="4_LayerNorm/model.safetensors: has bias; expected the weight of the module"):
+        pretrieve.load(tmp_path / "orqa/out")
 
 
 def test_settings_that_would_change_the_vectors_are_refused(tmp_path: Path, wordpiece: Path) -> None:

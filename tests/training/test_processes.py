@@ -142,7 +142,7 @@ def test_only_the_first_process_writes(pair: Path) -> None:
     assert (pair / "straight/seed1/curve.csv").is_file() and not (pair / "checkpoints").exists()
 
 
-def test_the_program_ends_with_the_weights_of_one(store, pair: Path, tmp_path: Path) -> None:
+def test_pre_training_ends_with_the_weights_of_one(store, pair: Path, tmp_path: Path) -> None:
     run, out = RunSettings(CPU, 1, token_budget=TOKEN_BUDGET), tmp_path / "small/seed1"
     pretrain(EncoderOptions.from_dict(SMALL), store.directory, out, run, tmp_path / "checkpoints")
     for name in ("model.safetensors", "heads.safetensors"):

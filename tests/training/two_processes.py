@@ -41,7 +41,7 @@ OPTIONS = {
     "objective": {"name": "mlm", "length": 24} | resolve("mlm", None, {"unit": "word", "examples": "passages"}, "test"),
     "budget": {"batch": 8, "steps": 40, "learning_rate": 1e-2},
 }
-#: Without dropout, which another cut draws anew; eps: small.py.
+#: Without dropout, which another cut draws anew; eps: CONFIG of small.py.
 SMALL = OPTIONS | {
     "body": BODY | {"dropout": 0.0},
     "budget": {"batch": 8, "steps": 6, "learning_rate": 1e-2, "eps": 1e-3},

@@ -64,7 +64,7 @@ def begun(made_once, unstarted: Workflow) -> Workflow:
 
 @pytest.fixture(scope="session")
 def finished(made_once, begun: Workflow) -> Workflow:
-    """The miniature after one whole run. Tests change nothing in it, but copy it."""
+    """The miniature with everything, made in two runs. Tests change nothing in it, but copy it."""
     return Workflow(made_once("finished", lambda folder: run_to_the_end(begun, folder)))
 
 

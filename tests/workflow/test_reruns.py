@@ -135,7 +135,7 @@ def test_an_edit_reruns_what_uses_the_file(shared, name, jobs):
 def assert_nothing_runs_again(
     workflow: Workflow, changes: list[tuple[str, Callable[[Path], None]]], words: str = ""
 ) -> None:
-    """All at once, of which each would make a job run; where one does, each alone. ``words``: of a dry run with all."""
+    """Makes all changes together; if a job would run, makes each alone, to name it. ``words``: in what the dry run prints."""
     with ExitStack() as stack:
         for change in changes:
             stack.enter_context(changed(workflow, *change))
@@ -259,7 +259,7 @@ def test_a_new_way_of_scoring_trains_nothing(warm):
         assert ended.text.count("nothing is trained") >= len(before) // 3 > 0
     assert before == {file: file.read_bytes() for file in retrievers.rglob("*.safetensors")}
     assert any(file.stat().st_mtime_ns > moment for file, moment in scores.items())
-    assert warm.run(files[0]).code == 0
+    assert warm.run(*files).code == 0
 
 
 def test_a_new_seed_runs_alone(shared):

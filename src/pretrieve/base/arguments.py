@@ -27,13 +27,21 @@ def json_object(text: str) -> dict[str, Any]:
     return value
 
 
+def positive(text: str) -> int:
+    """The type of an option that counts something: a whole number, 1 or more."""
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected a whole number, 1 or more.")
+    return int(text)
+
+
 def lengths(text: str) -> dict[str, Any]:
     """The type of an option whose value is a JSON object with ``query_length`` and ``passage_length`` among its keys."""
     options = json_object(text)
     for name in ("query_length", "passage_length"):
         if type(value := options.get(name)) is not int or value < 3:
+            found = repr(value) if name in options else "missing"
             raise argparse.ArgumentTypeError(
-                f"{name} is {value!r}; expected how many tokens are read, special ones included: a whole number, 3 or more."
+                f"{name} is {found}; expected how many tokens are read, special ones included: a whole number, 3 or more."
             )
     return options
 
@@ -73,7 +81,7 @@ def add_outputs(parser: argparse.ArgumentParser, *kinds: str) -> None:
 
 
 def add_threads(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--threads", type=positive, default=1)
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pretrieve.base.arguments import add_device, add_without_answers, ending_in, lengths, required, required_lists
+from pretrieve.base.arguments import (
+    add_device,
+    add_without_answers,
+    ending_in,
+    lengths,
+    positive,
+    required,
+    required_lists,
+)
 from pretrieve.base.program import once_each, one_each
 from pretrieve.evaluation.retrieve import TaskSearch
 from pretrieve.training.device import choose_device
@@ -15,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     required(parser, Path, task="")
     required_lists(parser, Path, stores="directories with the corpus", retrievers="who made each of them")
     required_lists(parser, str, sizes="one for each store: whose training questions")
-    parser.add_argument("--depth", type=int, default=200)
+    parser.add_argument("--depth", type=positive, default=200)
     add_without_answers(parser)
     required(parser, lengths, options="JSON of configuration.recipe_options: query_length, passage_length, …")
     add_device(parser)

@@ -14,6 +14,7 @@ from pretrieve.base.arguments import (
     ending_in,
     json_object,
     lengths,
+    positive,
     required,
     required_lists,
 )
@@ -32,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     required(parser, lengths, options="JSON of configuration.recipe_options: query_length, passage_length, …")
     parser.add_argument("--search", type=json_object, default={}, help="JSON: index, joint_candidates")
-    parser.add_argument("--depth", type=int, default=100)
-    parser.add_argument("--mining-depth", type=int, default=200)
+    parser.add_argument("--depth", type=positive, default=100)
+    parser.add_argument("--mining-depth", type=positive, default=200)
     add_without_answers(parser)
     parser.add_argument("--vectors-code", default="", help="identifies the code that makes the vectors")
     add_device(parser)

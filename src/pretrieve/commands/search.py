@@ -89,7 +89,7 @@ def _questions(path: Path) -> list[tuple[str, str]]:
             ids.take(name, n)
             questions.append((name, text))
     elif kind in ("", ".txt"):
-        questions = [(str(n), text) for n, text in enumerate(text_lines(path), 1) if text.strip()]
+        questions = [(str(n), text) for n, text in enumerate(text_lines(path, None), 1) if text.strip()]
     # Ids in front of the questions would be searched for, too.
     if kind not in _KINDS or (kind in ("", ".txt") and questions and all("\t" in text for _, text in questions)):
         raise ConfigError(

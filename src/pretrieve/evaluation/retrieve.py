@@ -12,7 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pretrieve.base.given import given_number
 from pretrieve.base.paths import cost_beside
 from pretrieve.evaluation.entropy_file import write_entropy
 from pretrieve.evaluation.metrics import read_qrels
@@ -42,11 +41,6 @@ class TaskSearch:
     mining_depth: int = 200
     threads: int = 1
     without_answers: bool = False
-
-    def __post_init__(self) -> None:
-        """Raises ConfigError for a number below 1: before anything is embedded."""
-        for name in ("depth", "mining_depth", "threads"):
-            given_number(getattr(self, name), name)
 
     @cached_property
     def data(self) -> Dataset:

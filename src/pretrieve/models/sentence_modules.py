@@ -43,14 +43,14 @@ _NOT_READ = (
 )
 #: Settings among them that change nothing.
 _HARMLESS = {"trust_remote_code", "use_fast"}
-#: Dense, by its activation, and LayerNorm behind the pooling → the head, and what stands in front of its names of their tensors.
+#: Modules behind the pooling (a Dense by its activation) → our head, and the prefix of each module's tensors in it.
 _HEADS: dict[tuple[str, ...], tuple[str, tuple[str, ...]]] = {
     (): ("none", ()),
     ("Identity",): ("linear", ("",)),
     ("Identity", "LayerNorm"): ("linear-norm", ("linear.", "norm.")),
     ("Tanh", "Identity", "LayerNorm"): ("orqa", ("pooler.", "dense.", "norm.")),
 }
-#: Of a LayerNorm of sentence-transformers, which cannot be set.
+#: ε of sentence-transformers' LayerNorm, which cannot be set.
 EPS = 1e-5
 #: Classes of tokenizers that take ``tokenizer.json`` as it is; others make the tokens around a text themselves.
 _AS_IT_IS = ("PreTrainedTokenizer", "PreTrainedTokenizerFast", "TokenizersBackend")
@@ -112,14 +112,16 @@ def _encoder(directory: Path, modules: list[Module], given: str | None) -> Encod
         settings = read_object(place / "config.json")
         if kind == "Pooling" and not pooling:
             pooling = _pooling(place, settings)
-        elif kind in ("Dense", "LayerNorm") and known:
+        elif kind in ("Dense", "LayerNorm") and known and (pooling or given):
             _refuse_other_than(False, place / "config.json", "use_residual")
+            _refuse_other_than("sentence_embedding", place / "config.json", "module_input_name")
         elif kind == "Normalize" and number == len(modules) - 1:
             similarity = "cosine"
         elif kind != "Transformer" or number:
             raise DataError(
                 f"{directory}: found the module {kind} in place {number}; expected Transformer, Pooling, at most one Dense with "
-                "the activation Identity (or with a LayerNorm after it, and one with Tanh before), and Normalize at the end."
+                "the activation Identity, and Normalize at the end. A LayerNorm may follow that Dense, and then one with Tanh "
+                "precede it."
             )
     files = find_checkpoint(modules[0].place)
     if pooling and given:
@@ -184,9 +186,12 @@ def _pooling(place: Path, settings: dict[str, Any]) -> str:
 def _tensors(place: Path) -> dict[str, Any]:
     """``weight`` and ``bias`` of a Dense or a LayerNorm."""
     file = next((place / name for name in WEIGHTS if (place / name).is_file()), place / WEIGHTS[0])
-    return {
+    found = {
         name.removeprefix("linear.").removeprefix("norm."): tensor for name, tensor in read_tensors((file,))[0].items()
     }
+    if "weight" not in found:
+        raise DataError(f"{file}: has {', '.join(sorted(found)) or 'no tensor'}; expected the weight of the module.")
+    return found
 
 
 def _refuse_other_than(allowed: Any, path: Path, name: str) -> None:

@@ -9,8 +9,8 @@ A document that a run has not found gets 0 from it; if all hits of a query have 
     s(d) = 1 / (60 + rank₁(d)) + 1 / (60 + rank₂(d))
 
 (Cormack, Clarke and Büttcher, SIGIR 2009; their constant is 60). Both are what ``ranx.fuse`` computes (``wsum`` of ``min-max``,
-and ``rrf``; of equal scores it makes 0), without its two seconds of imports and compiling, which a search for one question cannot
-wait for.
+and ``rrf``; where all scores of a query are equal, ranx makes them 0), without its two seconds of imports and compiling, which
+a search for one question cannot wait for.
 """
 
 from __future__ import annotations

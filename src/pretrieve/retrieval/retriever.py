@@ -85,9 +85,8 @@ def load(
     ----------
     directory : with ``pretrieve.json``; or in the layout of sentence-transformers (Pooling by the first token or the mean, at
         most one Dense layer without activation, or another head that ``pretrieve export`` writes, Normalize; or a Router to two
-        of these); or an encoder of transformers that
-        :mod:`pretrieve.models.published` reads, with ``pooling``. Vectors get length 1 where sentence-transformers compares
-        them by the cosine
+        of these); or an encoder of transformers that :mod:`pretrieve.models.published` reads, with ``pooling``. Vectors get
+        length 1 where sentence-transformers compares them by the cosine
     tokenizer : ``tokenizer.json`` or ``vocab.txt``, where the directory has none, as those made here
         (``results/SCALE/corpora/CORPUS/tokenizer.json``)
     device : of torch

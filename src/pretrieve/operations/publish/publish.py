@@ -36,6 +36,7 @@ from pretrieve.operations.publish.places import (
     scale_of,
     table_of,
 )
+from pretrieve.references.yaml_files import Loader
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.report.timing import configured
@@ -148,7 +149,7 @@ def publish_again(repository: Path, scale: str, claims: Sequence[str] | None = N
     root = newest(repository / "results" / "published", scale)
     if root is None:
         raise DataError(f"{repository / 'results/published'}: no publication of the scale {scale}.")
-    config = yaml.safe_load((root / "config.yaml").read_text(encoding="utf-8"))
+    config = yaml.load((root / "config.yaml").read_text(encoding="utf-8"), Loader)
     _there(root / name for name in ("README.md", *LEDGER))
     tables = _whole(configured(config, "tables"), lambda name: [table_of(root, name, kind) for kind in EXTENSIONS])
     drawn = config.get("figures", [])
