@@ -64,7 +64,7 @@ def make(workflow: Workflow) -> subprocess.Popen:
 def test_a_second_make_is_refused_and_goes_after_the_first_is_dead(undisturbed, fault_folders):
     workflow = clone(undisturbed, fault_folders / "two")
     missing = [
-        workflow.folder / "results/demo" / name for name in ("report.html", "tables/pretraining_tasks/table1.csv")
+        workflow.folder / "results/demo" / name for name in ("report.html", "tables/pretraining_tasks/table3.csv")
     ]
     for file in missing:
         file.unlink()
