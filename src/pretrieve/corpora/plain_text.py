@@ -101,10 +101,10 @@ def stem(file: Path, suffixes: tuple[str, ...] = SUFFIXES) -> str:
     return next((name[: -len(s)] for s in sorted(suffixes, key=len, reverse=True) if name.lower().endswith(s)), name)
 
 
-def text_lines(path: Path, label: str | None = "") -> Iterator[str]:
+def text_lines(path: Path) -> Iterator[str]:
     """The lines of a text; a carriage return alone ends one too, as in files of old Macs. Raises what
     :func:`~pretrieve.raw.raw_text.read_lines` raises."""
-    for line in read_lines(path, label=label):
+    for line in read_lines(path):
         yield from line.text.rstrip("\r").split("\r")
 
 
