@@ -15,7 +15,8 @@ from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import whole_file
 from pretrieve.base.given import given_number
 from pretrieve.corpora.beir_documents import Ids, id_of, text_of
-from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines, read_lines
+from pretrieve.corpora.plain_text import text_lines
+from pretrieve.raw.raw_text import Warnings, read_columns, read_json_lines
 from pretrieve.retrieval.deployed_index import DeployedIndex, Hit, load_index
 from pretrieve.retrieval.trec_run import write_trec
 
@@ -88,9 +89,7 @@ def _questions(path: Path) -> list[tuple[str, str]]:
             ids.take(name, n)
             questions.append((name, text))
     elif kind in ("", ".txt"):
-        # In files of old Macs a carriage return alone ends a line.
-        lines = (part for line in read_lines(path, label=None) for part in line.text.rstrip("\r").split("\r"))
-        questions = [(str(n), text) for n, text in enumerate(lines, 1) if text.strip()]
+        questions = [(str(n), text) for n, text in enumerate(text_lines(path), 1) if text.strip()]
     # Ids in front of the questions would be searched for, too.
     if kind not in _KINDS or (kind in ("", ".txt") and questions and all("\t" in text for _, text in questions)):
         raise ConfigError(
