@@ -4,9 +4,10 @@ The runs are table 3 and table 1 of pretraining_tasks with made-up scores under 
 one seed, then published as they are.
 
 Seen to fail when: a difference in the last digit is let through; BM25 or a count is given the tolerance of a training; the
-deviation over seeds is not asked, or alone decides; one seed is compared with the mean of several; the noise of one of the two
-runs is forgotten; a run without a hit has no noise; options that changed are compared; other options of the same system are
-not seen (its start, its training set, the corpus); nothing compared is a success; the older of two published runs is taken.
+deviation over seeds is not asked, or alone decides; one seed is compared with the mean of several; it is not asked which
+processor made a joined seed, or whether a GPU did; the noise of one of the two runs is forgotten; a run without a hit has no
+noise; options that changed are compared; other options of the same system are not seen (its start, its training set, the
+corpus); nothing compared is a success; the older of two published runs is taken.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ import yaml
 from scipy.stats import chi2_contingency
 
 from pretrieve.__main__ import main
-from pretrieve.base.errors import DataError
-from pretrieve.base.files import write_json
+from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.files import sha256_of, write_json
+from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.publish.comparison import (
     ABSENT,
     CHANGED,
@@ -219,6 +221,43 @@ def test_another_processor_may_differ_by_noise_where_a_model_was_trained(run, pl
     assert outcomes(compare(plan)) == {EQUAL: 101, OFF: 1}, "BM25 trains nothing"
     edit("results/demo/pairs/encyclopedia-demo/stats.json", lambda stats: stats["ict"].update(pairs=1235))
     assert outcomes(compare(plan))[OFF] == 2, "neither does a count"
+
+
+@pytest.mark.parametrize("made_by", ["published GPU", "fresh GPU", "another processor's seed", "a seed taken from one"])
+def test_what_a_gpu_or_another_processor_has_made_may_differ_by_noise(run, plan, setting, made_by):
+    """Though the table was made on this processor: a bundle brings models from a GPU, and seeds of other machines are joined."""
+    at = json.loads(Path(MLM).read_text())["metrics"]["recall@10"]
+    score(MLM, at + 0.002)
+    assert outcomes(compare(plan)) == {EQUAL: 101, OFF: 1}
+    kept = {"arguments": "a" * 24, "code": "b" * 24, "sha256": sha256_of(Path(MLM)), "commit": None, "cpu": "another"}
+    if made_by == "published GPU":
+        edit(FOLDER / f"{NAMES[1]}.manifest.json", lambda manifest: manifest["cost"].update(gpu_h=0.1))
+    elif made_by == "fresh GPU":
+        cost = {
+            "stage": "finetune",
+            "behind": [],
+            "wall_s": 1.0,
+            "cpu_s": 1.0,
+            "peak_gb": 1.0,
+            "gpu_h": 0.1,
+            "tokens": 1,
+        }
+        (cell, *_) = [one for one in table_of(NAMES[1]).cells if one.system == "transformer-mlm.reqa-80pct"]
+        for file in setting.cost_files_of(cell, 1):
+            write_json(file, cost)
+    elif made_by == "another processor's seed":
+        scores = {"scale": "demo", "scores": {MLM: kept}, "data": {}}
+        write_archive(FOLDER / "scores.tar.xz", {"scores.json": json.dumps(scores).encode()})
+    else:
+        write_json("results/demo/taken/0.json", {MLM: kept})
+    assert outcomes(compare(plan)) == {EQUAL: 101, WITHIN: 1}
+
+
+def test_a_run_of_another_scale_is_refused(run):
+    with pytest.raises(
+        ConfigError, match="2026-01-02-demo-abc1234: is of the scale demo; expected small: .*SCALE=demo"
+    ):
+        open_published(FOLDER, "small")
 
 
 def test_on_another_processor_one_cell_in_a_hundred_may_be_off_by_chance(run, plan):

@@ -177,6 +177,14 @@ def taken(root: Path) -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
+def made_elsewhere(path: Path, root: Path) -> set[str]:
+    """The metrics files that another processor than this one has made: of an archive, if there is one, or taken to ``root``."""
+    there = _manifest(path, read_scores(path))["scores"] if path.is_file() else {}
+    files = {file for file, entry in there.items() if entry["cpu"] != cpu_model()}
+    came = {file: digest for (file, digest), entry in taken(root).items() if entry["cpu"] != cpu_model()}
+    return files | {file for file, digest in came.items() if Path(file).is_file() and sha256_of(Path(file)) == digest}
+
+
 def origins(path: Path) -> list[str]:
     """A line for each commit and processor that an archive's scores were made with: their seeds."""
     scores = json.loads(read_scores(path)[MANIFEST])["scores"]

@@ -10,8 +10,9 @@
   case of an example table, whose query is chosen again
 * ``absent``: not compared: the fresh run has made it with none of the published seeds
 
-On the processor and with the packages of the published run nothing is random, so the tolerance is zero there; and everywhere for
-BM25 and for counts, in which no matrix product is rounded. Elsewhere it is twice the error of the difference of two means over S
+On the processor and with the packages of the published run nothing is random, so the tolerance is zero there, unless a GPU or,
+for a seed that was joined, another processor made a score; and everywhere for BM25 and for counts, in which no matrix product is
+rounded. Elsewhere it is twice the error of the difference of two means over S
 seeds, √(2 (q + s) / S):
 
 * q: the variance of one run over its n test queries, p (1 − p) / n, where p is the mean of both runs. No score between 0 and 1
@@ -37,13 +38,16 @@ import yaml
 from scipy.stats import norm, spearmanr
 
 from pretrieve.base.code_folder import REFERENCES
-from pretrieve.base.errors import DataError, PretrieveError
+from pretrieve.base.errors import ConfigError, DataError, PretrieveError
 from pretrieve.base.paths import parse_system
-from pretrieve.operations.publish.places import newest, read_manifest
+from pretrieve.operations.bundle.contents import parts_of_mean
+from pretrieve.operations.publish.pages import SCORES
+from pretrieve.operations.publish.places import PUBLICATION, newest, read_manifest, scale_of
+from pretrieve.operations.scores import made_elsewhere
 from pretrieve.references.tables import STATISTICS, UNITS, Cell, Table, load_table, parse_number
 from pretrieve.references.yaml_files import Loader
 from pretrieve.reporting.tables.filling import MEASURED, Line, read_lines, values_of
-from pretrieve.reporting.tables.manifest import hardware, installed_versions
+from pretrieve.reporting.tables.manifest import cpu_model, installed_versions, total_cost
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.reporting.tables.rows import text_table
 from pretrieve.workflow.config_files import with_numbers
@@ -101,7 +105,13 @@ def newest_published(folder: Path, scale: str) -> Published:
 
 
 def open_published(folder: Path, scale: str) -> Published:
-    """A published run in a folder. Raises DataError when it has no configuration or no tables."""
+    """A published run in a folder. Raises ConfigError when it is of another scale, and DataError when it has no
+    configuration or no tables."""
+    if PUBLICATION.fullmatch(folder.name) and scale_of(folder) != scale:
+        raise ConfigError(
+            f"{folder}: is of the scale {scale_of(folder)}; expected {scale}: name another folder, or --scale "
+            f"{scale_of(folder)} (make compare SCALE={scale_of(folder)})."
+        )
     file = folder / "config.yaml"
     try:
         config = at_scale({**with_numbers(yaml.load(file.read_text(encoding="utf-8"), Loader)), "scale": scale})
@@ -117,23 +127,31 @@ def open_published(folder: Path, scale: str) -> Published:
 def compare_run(published: Published, plan: Plan, references: Path = REFERENCES) -> dict[str, list[Compared]]:
     """Every measured cell of a published run with what ``plan.root`` has now; table → cells. The seeds are the published run's.
     Raises DataError when a file of either run is damaged."""
-    here = (hardware()["cpu"], installed_versions())
+    here = (cpu_model(), installed_versions())
+    elsewhere = made_elsewhere(published.folder / SCORES, Path(plan.root))
     compared: dict[str, list[Compared]] = {}
     files = ResultFiles()
     for name in published.tables:
         manifest = read_manifest(published.folder / f"{name}.manifest.json", "Publish the run again.")
         versions = {package: version for package, version in manifest["versions"].items() if package != "python"}
-        same_machine = (manifest["cpu"], versions) == here
         paper = references / name.partition("/")[0]
         table = load_table(paper / "paper.yaml", references / f"{name}.csv")
         cells = {(cell.row, cell.column): cell for cell in table.cells}
         of_run = replace(Setting.of(plan.setting(table.paper)), seeds=tuple(manifest["seeds"]))
+        on_gpus = manifest["gpu_h"] or total_cost(table, of_run)["gpu_h"]
+        same_machine = (manifest["cpu"], versions) == here and not on_gpus
         compared[name] = []
         for line in read_lines(published.folder / f"{name}.csv"):
             if line.status in MEASURED:
                 cell = cells.get((line.row, line.column))
                 same_options = _made(published.config, line) == _made(plan.config, line)
-                compared[name].append(_compare(line, table, cell, of_run, files, same_options, same_machine))
+                scores = (
+                    {part for file in of_run.files_of(table, cell) for part in parts_of_mean(file, plan)}
+                    if cell
+                    else ()
+                )
+                exact = same_machine and elsewhere.isdisjoint(scores)
+                compared[name].append(_compare(line, table, cell, of_run, files, same_options, exact))
     return compared
 
 
@@ -144,7 +162,7 @@ def _compare(
     setting: Setting,
     files: ResultFiles,
     same_options: bool,
-    same_machine: bool,
+    exact: bool,
 ) -> Compared:
     if cell is None or cell.is_case or (cell.system, cell.metric, cell.unit) != (line.system, line.metric, line.unit):
         return Compared(line, CHANGED)  # a case's text is of the query that is chosen now
@@ -158,7 +176,7 @@ def _compare(
         return Compared(line, ABSENT)
     fresh = round(fmean(values_of(cell, paths, files)), UNITS[cell.unit])
     error = None
-    if is_trained(cell) and not same_machine:
+    if is_trained(cell) and not exact:
         of_queries = standard_error(cell, float(line.measured), paths, files)
         of_seeds = 2**0.5 * float(line.sd) if line.sd else of_queries
         error = math.hypot(of_queries, of_seeds) / len(paths) ** 0.5

@@ -35,12 +35,14 @@ def table_of(root: Path, name: str, extension: str = "csv") -> Path:
 
 
 def read_manifest(path: Path, mend: str) -> dict[str, Any]:
-    """A table's manifest, and ``cpu`` of its hardware. Raises DataError, which ends with ``mend``, where it is none."""
+    """A table's manifest, ``cpu`` of its hardware and ``gpu_h`` of its cost. Raises DataError, which ends with ``mend``, where
+    it is none."""
     try:
         manifest = json.loads(path.read_text(encoding="utf-8"))
         git = {key: manifest["git"][key] for key in ("commit", "dirty")}
         seeds, versions, cpu = [*manifest["seeds"]], {**manifest["versions"]}, manifest["hardware"]["cpu"]
-        return {**manifest, "git": git, "seeds": seeds, "versions": versions, "cpu": cpu}
+        gpu_h = manifest["cost"]["gpu_h"]
+        return {**manifest, "git": git, "seeds": seeds, "versions": versions, "cpu": cpu, "gpu_h": gpu_h}
     except (OSError, ValueError, LookupError, TypeError) as error:
         said = f"{type(error).__name__}: {error}; expected the manifest of a table"
         raise DataError(f"{path}: not readable: {said}. {mend}") from None
