@@ -59,12 +59,12 @@ locked=$(find .snakemake/locks -name '*.lock' -print -quit 2> /dev/null || true)
 if ! flock --exclusive --nonblock 9; then
   [ -z "$locked" ] || say "Another run is at work here (process $process on $machine, since $since). If this one is refused below," \
     "wait until that one has ended, and give the same command again."
-elif [ -n "$locked" ] && [ -n "$machine" ] && [ "$machine" != "$(hostname)" ]; then
+elif [ -n "$locked" ] && [ -n "$machine" ] && [ "$machine" != "$(uname -n)" ]; then
   say "The lock of this folder belongs to a run on $machine, whose end cannot be seen from here. If it is not alive there," \
     "remove the lock with \`snakemake --unlock\`, and give the same command again."
   cancel_left_jobs foreign
 else
-  printf '%s\t%s\t%s\n' "$(hostname)" $$ "$(date '+%F %H:%M')" > .snakemake/alive
+  printf '%s\t%s\t%s\n' "$(uname -n)" $$ "$(date '+%F %H:%M')" > .snakemake/alive
   if [ -n "$locked" ]; then
     say "A run was killed here; its finished jobs are kept."
     snakemake --unlock "$@"

@@ -153,6 +153,20 @@ def test_only_a_run_that_is_alone_unlocks(start_run, tmp_path):
     assert calls(tmp_path)[-2:] == ["--unlock 0 last", "0 last"]
 
 
+def test_it_needs_no_program_that_small_images_lack(start_run, tmp_path, monkeypatch):
+    """Without hostname(1), which is of no package that is always there, each run took the last one for another machine's."""
+    for name in "bash cat cut date env find flock mkdir rm sleep touch uname".split():
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", "")
+    killed = start_run("300")
+    wait_for(lambda: calls(tmp_path) == ["300"])
+    killed.kill()
+    killed.wait()
+    run = start_run("0", "last")
+    assert run.wait(30) == 0 and calls(tmp_path)[-2:] == ["--unlock 0 last", "0 last"]
+    assert run.stderr.read().splitlines() == ["A run was killed here; its finished jobs are kept."]
+
+
 def test_a_lock_of_another_machine_is_named_and_left(start_run, tmp_path):
     (tmp_path / ".snakemake/locks").mkdir(parents=True)
     (tmp_path / ".snakemake/locks/0.output.lock").touch()
