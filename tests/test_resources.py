@@ -224,6 +224,15 @@ def test_names_are_looked_up_in_the_clusters_own_lists(slurm) -> None:
     Site.read({"partition": "nowhere"}).check_cluster()  # no cluster
 
 
+def test_the_accounting_database_is_asked_for_an_account_alone(slurm, tmp_path: Path) -> None:
+    """Where it is away, sacctmgr takes its time to say so, at each start of a run."""
+    slurm(sinfo="echo gpu", sacctmgr=f"echo asked >> {tmp_path}/asked")
+    Site.read({"scheduler": "slurm", "partition": "gpu"}).check_cluster()
+    assert not (tmp_path / "asked").exists()
+    Site.read({"scheduler": "slurm", "account": "physics"}).check_cluster()
+    assert (tmp_path / "asked").exists()
+
+
 @pytest.mark.parametrize(
     "scripts",
     [{}, {"sinfo": "exit 1", "sacctmgr": "echo no accounting >&2; exit 1"}, {"sinfo": "", "sacctmgr": ""}],

@@ -155,7 +155,7 @@ def test_only_a_run_that_is_alone_unlocks(start_run, tmp_path):
 
 def test_it_needs_no_program_that_small_images_lack(start_run, tmp_path, monkeypatch):
     """Without hostname(1), which is of no package that is always there, each run took the last one for another machine's."""
-    for name in "bash cat cut date env find flock mkdir rm sleep touch uname".split():
+    for name in ["bash", "cat", "cut", "date", "env", "find", "flock", "mkdir", "rm", "sleep", "touch", "uname"]:
         (tmp_path / "bin" / name).symlink_to(shutil.which(name))
     monkeypatch.setenv("PATH", "")
     killed = start_run("300")

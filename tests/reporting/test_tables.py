@@ -14,6 +14,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from pretrieve.base.files import write_json
 from pretrieve.base.paths import parse_system
 from pretrieve.references.cases import scored_by
 from pretrieve.references.tables import load_table
+from pretrieve.reporting.tables import manifest as manifests
 from pretrieve.reporting.tables.filling import (
     MEASURED,
     UNMEASURED,
@@ -37,7 +39,7 @@ from pretrieve.reporting.tables.filling import (
 )
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.layout import make_page
-from pretrieve.reporting.tables.manifest import made_with, make_manifest, row_commands
+from pretrieve.reporting.tables.manifest import hardware, made_with, make_manifest, row_commands
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.config_files import read_config
@@ -589,3 +591,21 @@ def test_the_csv_has_a_column_for_each_part_of_a_row(table, setting, tmp_path):
         rows = list(csv.DictReader(stream))
     assert (rows[0]["row: ratio"], rows[0]["row: encoder"], rows[0]["row"]) == ("1%", "BM-25", "1% | BM-25")
     assert read_lines(tmp_path / "table.csv") == lines, "and is read without them"
+
+
+@pytest.mark.parametrize(
+    ("script", "gpus"),
+    [
+        ("#!/bin/sh\necho NVIDIA H200; echo NVIDIA H200", ["NVIDIA H200", "NVIDIA H200"]),
+        ("#!/bin/sh\necho NVIDIA-SMI has failed; exit 9", []),
+        ("#!/bin/sh\nexec sleep 600", []),
+        ("#!/no/such/interpreter", []),
+    ],
+)
+def test_a_tool_of_a_broken_driver_is_not_waited_for(script, gpus, tmp_path, monkeypatch):
+    (tmp_path / "nvidia-smi").write_text(f"{script}\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setattr(manifests, "PATIENCE", 5 if gpus else 0.5, raising=False)
+    begun = time.monotonic()
+    assert hardware()["gpus"] == gpus and time.monotonic() - begun < 60

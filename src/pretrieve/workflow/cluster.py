@@ -115,10 +115,12 @@ class Site:
                         f"{key}: {name!r} is not a partition of this cluster; it has {', '.join(sorted(partitions))}"
                         f"{nearest(name, partitions)}"
                     )
+        if not self.account:
+            return
         user = getpass.getuser()
         # Slurm writes account names in small letters.
         accounts = _listed(["sacctmgr", "-n", "-P", "list", "associations", f"user={user}", "format=account"])
-        if self.account and accounts and self.account.lower() not in {name.lower() for name in accounts}:
+        if accounts and self.account.lower() not in {name.lower() for name in accounts}:
             raise site_error(
                 f"account: {self.account!r} is not an account of user {user}; allowed: {', '.join(sorted(accounts))}"
                 f"{nearest(self.account, accounts)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Collection, Sequence, Set
 from contextlib import suppress
@@ -23,6 +22,8 @@ from pretrieve.reporting.tables.results import ResultFiles, Setting
 
 #: Instructions by which matrix libraries choose how they add.
 VECTOR_SETS = ("avx2", "fma", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16")
+#: Seconds that NVIDIA's tool may take to answer.
+PATIENCE = 30
 #: Package as imported → names it may be installed under, tried in order.
 _PACKAGES = {"faiss": ("faiss-cpu", "faiss-gpu")}
 _PACKAGES |= {name: (name,) for name in ("pyserini", "ranx", "torch", "transformers")}
@@ -126,17 +127,22 @@ def _version(name: str) -> str | None:
 
 def hardware() -> dict[str, Any]:
     """This machine: processor, cores this process may use, memory in GB (1e9 bytes), GPU models."""
-    gpus: list[str] = []
-    if shutil.which("nvidia-smi"):
-        query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
-        done = subprocess.run(query, capture_output=True, encoding="utf-8", errors="replace", check=False)
-        gpus = done.stdout.strip().splitlines() if done.returncode == 0 else []
     return {
         "cpu": cpu_model(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9, 1),
-        "gpus": gpus,
+        "gpus": _gpus(),
     }
+
+
+def _gpus() -> list[str]:
+    """As NVIDIA's tool lists them; none where it is missing, fails or does not answer, as beside a broken driver."""
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(query, capture_output=True, encoding="utf-8", errors="replace", timeout=PATIENCE)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return done.stdout.strip().splitlines() if done.returncode == 0 else []
 
 
 def cpu_model(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
