@@ -190,6 +190,33 @@ def test_a_clock_that_was_put_back_makes_nothing_again(undisturbed: Workflow, fa
     assert "Nothing to be done" in workflow.plan().text
 
 
+def test_a_clock_that_is_put_back_during_a_run_leaves_it_a_success(undisturbed: Workflow, fault_folders: Path):
+    workflow = clone(undisturbed, fault_folders / "put_back")
+    (workflow.folder / "put_back.smk").write_text(f'include: "Snakefile"\n\n\nSTARTED += {DAY}\n')
+    (workflow.folder / "results/demo" / TABLE).unlink()
+
+    ended = workflow.run("--snakefile", "put_back.smk", "--cores", "1", f"results/demo/{TABLE}")
+
+    assert ended.code == 0, ended.text
+    assert "All is made, but its times cannot be told." in ended.stderr
+
+
+def test_a_file_that_is_moved_while_dates_are_looked_at_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """``snakemake -n`` beside a run, whose files get their names when they are whole."""
+    for name in (".whole.1.part", "tomorrow"):
+        (tmp_path / name).touch()
+        date(tmp_path / name, DAY)
+    scandir = os.scandir
+
+    def moved(folder):
+        entries = list(scandir(folder))
+        (tmp_path / ".whole.1.part").unlink()
+        return entries
+
+    monkeypatch.setattr(os, "scandir", moved)
+    assert redate([tmp_path]) == [tmp_path / "tomorrow"]
+
+
 def test_dates_in_the_future_keep_their_order(tmp_path: Path):
     names = ["old", "recent", "first", "second", "same as second", "third"]
     ahead = [-DAY, -60, DAY, DAY + 1, DAY + 1, 400 * DAY]

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pretrieve.base.code_folder import code_file
@@ -56,4 +57,5 @@ def _dates(folders: Iterable[Path | str]) -> Iterator[tuple[str, int]]:
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(entry.path)
             elif entry.is_file(follow_symlinks=False):
-                yield entry.path, entry.stat(follow_symlinks=False).st_mtime_ns
+                with suppress(FileNotFoundError):  # a run that is at work has moved it to its place
+                    yield entry.path, entry.stat(follow_symlinks=False).st_mtime_ns
