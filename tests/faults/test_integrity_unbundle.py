@@ -79,6 +79,17 @@ def test_a_whole_slice_comes_home(home: Path, there: Path) -> None:
     assert not [path for path in (home / ROOT).iterdir() if path.name.startswith(".")]
 
 
+def test_nothing_comes_home_beside_a_run_of_the_scale(home: Path, there: Path) -> None:
+    """Snakemake would refuse to note what was placed, so that no later change of it would be seen."""
+    lock = home / ".snakemake/locks/0.output.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(f"{ROOT}/claims.csv\n{METRICS}\n")
+    said = refused(home, there)
+    assert said.startswith(".snakemake/locks/0.output.lock: a run is at work on results/demo, or was killed")
+    lock.write_text("results/demo-rehearsal/claims.csv\n")
+    assert len(unbundle(there).jobs) == 2, "another scale's run is not in the way"
+
+
 @pytest.mark.parametrize(
     ("program", "options"),
     [

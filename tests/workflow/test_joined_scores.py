@@ -10,7 +10,9 @@ Snakemake is asked for all scores at once.
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from miniature import Workflow, clone
@@ -19,11 +21,24 @@ from tiny_science import ENCODERS, change_config
 
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import DataError
+from pretrieve.operations import scores
 from pretrieve.operations.bundle.archive import write_archive
 from pretrieve.operations.bundle.contents import Asked, remaining
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.publish.pages import SCORES
-from pretrieve.operations.scores import MANIFEST, _place, apart, keep, origins, read_scores, records, scored, take
+from pretrieve.operations.scores import (
+    MANIFEST,
+    _place,
+    apart,
+    fingerprint,
+    keep,
+    origins,
+    read_scores,
+    records,
+    scored,
+    take,
+    taken,
+)
 from pretrieve.reporting.tables.filling import read_lines
 
 ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"
@@ -171,6 +186,34 @@ def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workf
     with pytest.raises(DataError, match=f"{file} is missing or is not what scores.json says"):
         _place(cut, {file: b"{}"}, {file: []}, {file: {"sha256": "0" * 64}})
     assert not Path(file).exists()
+
+
+def test_nothing_is_placed_beside_a_run_and_who_made_it_is_noted_first(tmp_path: Path, monkeypatch) -> None:
+    """A call that is killed between the two would leave scores that count as made here."""
+    monkeypatch.chdir(tmp_path)
+    file, plan = f"{ROOT}/metrics/a.b-full/questions/seed1.json", SimpleNamespace(root=ROOT)
+    job = Job("id", "group", Call("retrieve", {"outputs": [file]}))
+    entry = fingerprint([job]) | {"sha256": sha256(b"{}").hexdigest(), "commit": None, "cpu": "another"}
+    manifest = {"scale": "demo", "scores": {file: entry}, "data": {}}
+    write_archive(tmp_path / SCORES, {MANIFEST: json.dumps(manifest).encode(), file: b"{}"})
+    monkeypatch.setattr(Asked, "plan", lambda asked: plan)
+    for name, value in {"scored": {file}, "remaining": [job], "build": None, "needed_runs": []}.items():
+        monkeypatch.setattr(scores, name, lambda *_, value=value, **more: value)
+    lock = tmp_path / ".snakemake/locks/0.output.lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(f"{file}\n")
+    with pytest.raises(DataError, match="a run is at work on results/demo"):
+        take(tmp_path / SCORES)
+    assert not Path("results").exists()
+    lock.unlink()
+
+    def killed(name: str) -> None:
+        raise KeyboardInterrupt(name)
+
+    monkeypatch.setattr(scores, "whole_file", killed)
+    with pytest.raises(KeyboardInterrupt, match=file):
+        take(tmp_path / SCORES)
+    assert taken(Path(ROOT)) == {(file, entry["sha256"]): {name: entry[name] for name in ("code", "commit", "cpu")}}
 
 
 def test_of_a_table_of_counts_nothing_is_kept(finished: Workflow, tmp_path: Path) -> None:

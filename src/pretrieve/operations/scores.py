@@ -31,6 +31,7 @@ from pretrieve.operations.bundle.arrived import check_form
 from pretrieve.operations.bundle.contents import (
     Asked,
     build,
+    check_alone,
     data_files,
     data_places,
     needed_runs,
@@ -231,9 +232,11 @@ def take(
     refused |= _refused(found, kept, stale, any_code)
     files = [file for file in wanted if file not in refused]
     runs = needed_runs(asked, plan, jobs, answers=True)
+    check_alone(plan.root)
+    if files:  # first, or what a killed call has placed would count as made here
+        write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in files})
     _place(path, contents, {file: records(file, found[file], runs) for file in files}, kept)
     if files:
-        write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in files})
         touch(asked, files)
     return files, refused
 

@@ -127,10 +127,21 @@ def snakemake(asked: Asked, options: Sequence[str], files: Iterable[str], quiet:
     return done.stdout or ""
 
 
+def check_alone(root: str) -> None:
+    """Raise DataError when Snakemake's lock is on files of ``root`` (``results/{scale}``): :func:`touch` would be refused, after
+    they were placed, and a later change never be seen."""
+    for lock in Path(".snakemake/locks").glob("*.lock"):
+        if any(line.startswith(f"{root}/") for line in lock.read_text(encoding="utf-8", errors="replace").splitlines()):
+            raise DataError(
+                f"{lock}: a run is at work on {root}, or was killed; nothing is placed beside it. Wait until it has ended; if "
+                "none is alive, remove its lock (snakemake --unlock), and run the same command again."
+            )
+
+
 def touch(asked: Asked, files: Iterable[str]) -> None:
     """Let Snakemake note for the jobs of some files the arguments and inputs that they have now, so that it takes the files as
     made, and sees a later change of either."""
-    options = ("--touch", "--force", "--no-hooks", "--cores", "1", "--quiet", "all")
+    options = ("--touch", "--force", "--no-hooks", "--cores", "1")
     snakemake(asked, options, dict.fromkeys(files), quiet=True)
 
 

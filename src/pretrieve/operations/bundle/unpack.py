@@ -21,7 +21,7 @@ from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, unfinished, whole_file, write_json
 from pretrieve.base.inside import inside
 from pretrieve.operations.bundle.arrived import arrived, asked_by, unpack
-from pretrieve.operations.bundle.contents import Asked, code_of, data_files, remaining, touch
+from pretrieve.operations.bundle.contents import Asked, check_alone, code_of, data_files, remaining, touch
 from pretrieve.operations.bundle.jobs import Job, dependents
 from pretrieve.operations.bundle.programs import score
 from pretrieve.operations.bundle.results import MANIFEST, is_of, slices_in
@@ -42,8 +42,8 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
     any_code: accept results of other source files, too. given: words for ``--config`` that the bundle was made with.
 
     Raises DataError when there is no slice, slices of several bundles or runs of one are mixed, one is damaged or was changed,
-    or there is no room; ConfigError when the bundle was made with words that are not given. Nothing is in place then that was
-    not before.
+    there is no room, or a run is at work here; ConfigError when the bundle was made with words that are not given. Nothing is in
+    place then that was not before.
     """
     folder = folder.parent if folder.name == MANIFEST else folder
     slices = [folder] if (folder / MANIFEST).is_file() else slices_in(folder)
@@ -63,6 +63,7 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
     taken = choose([job for _, jobs in came.values() for job in jobs], wanted, about, any_code)
     if not taken.jobs:
         return taken
+    check_alone(plan.root)
     # Next to the results, so that they can be moved at once. What a killed call has left there is removed.
     place = unfinished(Path(plan.root) / "unbundle")
     try:
