@@ -21,8 +21,9 @@ from tiny_science import ENCODERS, change_config
 
 from pretrieve.base.code_folder import CODE
 from pretrieve.base.errors import DataError
+from pretrieve.base.files import write_json, write_text
 from pretrieve.operations import scores
-from pretrieve.operations.bundle.archive import write_archive
+from pretrieve.operations.bundle.archive import sums_of, write_archive
 from pretrieve.operations.bundle.contents import Asked, remaining
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.publish.pages import SCORES
@@ -40,6 +41,7 @@ from pretrieve.operations.scores import (
     taken,
 )
 from pretrieve.reporting.tables.filling import read_lines
+from pretrieve.reporting.tables.manifest import cpu_model
 
 ROOT, TABLE = "results/demo", "results/demo/tables/pretraining_tasks/table3.csv"
 ONE, BOTH = ("--config", "seeds=[1]"), ("--config", "seeds=[1,2]")
@@ -186,6 +188,26 @@ def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workf
     with pytest.raises(DataError, match=f"{file} is missing or is not what scores.json says"):
         _place(cut, {file: b"{}"}, {file: []}, {file: {"sha256": "0" * 64}})
     assert not Path(file).exists()
+
+
+def test_what_a_slice_brought_is_of_the_machine_that_made_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files, jobs = [f"{ROOT}/metrics/a.b-full/questions/seed{seed}.json" for seed in (1, 2)], []
+    for file in files:
+        run = file.replace("metrics", "runs").replace(".json", ".trec.gz")
+        jobs.append(Job(file, "group", Call("retrieve", {"runs": [run], "outputs": [file]})))
+        write_text(run, file)
+        write_json(file, {"metrics": {}})
+    (first, second) = (job.call.one("runs") for job in jobs)
+    members = {"results-01.tar.xz": sums_of({first: files[0].encode(), second: b"made again here since"})}
+    write_json(f"{ROOT}/bundles/0-slice-001.json", {"machine": {"device": "NVIDIA H200"}, "members": members})
+    monkeypatch.setattr(Asked, "plan", lambda asked: SimpleNamespace(root=ROOT))
+    monkeypatch.setattr(scores, "remaining", lambda asked, some, again=False: jobs if again else [])
+    for name, value in {"scored": files, "needed_runs": [], "data_places": []}.items():
+        monkeypatch.setattr(scores, name, lambda *_, value=value, **more: value)
+    assert keep(Asked("demo"), tmp_path / SCORES) == 2
+    kept = json.loads(read_scores(tmp_path / SCORES)[MANIFEST])["scores"]
+    assert [kept[file]["cpu"] for file in files] == ["NVIDIA H200", cpu_model()]
 
 
 def test_nothing_is_placed_beside_a_run_and_who_made_it_is_noted_first(tmp_path: Path, monkeypatch) -> None:

@@ -6,7 +6,7 @@ that are read beside them, of the runs that a table shows texts of, and of ``sco
 
 * ``scale``
 * ``scores``: metrics file → ``arguments`` and ``code`` (:func:`fingerprint`), ``sha256``, and the ``commit`` whose
-  code makes it and the ``cpu`` that made it
+  code makes it and the ``cpu`` that made it, of a run that a slice brought its device
 * ``data``: place → file → SHA-256 of what the jobs read
 
 A score is taken only where the same would be made here: calls (:attr:`pretrieve.operations.bundle.jobs.Call.key`), code and data
@@ -142,11 +142,14 @@ def keep(asked: Asked, out: Path) -> int:
         return 0
     found = chains(files, jobs)
     here = {"commit": version_of(code_file()).commit, "cpu": cpu_model()}
-    elsewhere = taken(Path(plan.root))
+    elsewhere, devices = taken(Path(plan.root)), brought(Path(plan.root))
     scores = {}
     for file, jobs in found.items():
         digest = sha256_of(Path(file))
-        scores[file] = fingerprint(jobs) | {"sha256": digest} | elsewhere.get((file, digest), here)
+        made = [place for place in jobs[-1].call.makes if devices and Path(place).is_file()]
+        came = [devices[one] for place in made if (one := (place, sha256_of(Path(place)))) in devices]
+        own = here | {"cpu": came[0]} if came else here
+        scores[file] = fingerprint(jobs) | {"sha256": digest} | elsewhere.get((file, digest), own)
     needed = [job for chain in found.values() for job in chain]
     manifest = {"scale": asked.scale, "scores": scores, "data": data_hashes(data_places(needed))}
     runs = needed_runs(asked, plan, needed, answers=True)
@@ -175,6 +178,17 @@ def taken(root: Path) -> dict[tuple[str, str], dict[str, Any]]:
         (file, entry["sha256"]): {name: entry[name] for name in ("code", "commit", "cpu")}
         for record in sorted((root / "taken").glob("*.json"))
         for file, entry in read_json(record, "a record of scores from elsewhere").items()
+    }
+
+
+def brought(root: Path) -> dict[tuple[str, str], str]:
+    """File and its SHA-256 → the device of the machine that made it, of what slices brought (:mod:`.bundle.unpack`)."""
+    manifests = [read_json(record, "the manifest of a slice") for record in sorted((root / "bundles").glob("*.json"))]
+    return {
+        (file, entry["sha256"]): str(manifest["machine"].get("device", "unknown"))[:300]
+        for manifest in manifests
+        for members in manifest["members"].values()
+        for file, entry in members.items()
     }
 
 
