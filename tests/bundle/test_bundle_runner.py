@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.code_folder import PACKAGE
-from pretrieve.operations.bundle import runner
+from pretrieve.operations.bundle import programs, runner
 from pretrieve.operations.bundle.jobs import Call, Job
+from pretrieve.training.loop import Stopped
 
 HOW = runner.How("fp32", 1, float("inf"), 60.0, {"processes": "2"})
 
@@ -77,6 +78,23 @@ def test_a_killed_process_ends_the_call_and_names_the_job(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(runner, "ProcessPoolExecutor", Broken)
     assert runner._run_all(JOBS, HOW, 2, needed=set()) == (True, [JOBS[0].name])
+
+
+def test_a_search_that_is_longer_than_a_call_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    """It would begin again in each call, for ever; a training continues."""
+
+    def stop(*words: object) -> None:
+        raise Stopped
+
+    monkeypatch.setattr(programs, "run_call", stop)
+    for expected in (
+        "",
+        f"  {JOBS[1].name} has now been stopped 2 times, and begins again each time: give more --minutes\n",
+    ):
+        assert {runner._run(one, HOW, False) for one in JOBS[:2]} == {"stopped"}
+        assert capsys.readouterr().out == expected
 
 
 def test_what_stays_there() -> None:

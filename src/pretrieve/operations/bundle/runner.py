@@ -241,7 +241,10 @@ def _run(job: Job, how: How, scored: bool) -> str:
             with redirect_stdout(Tee(sys.stdout, stream)), redirect_stderr(Tee(sys.stderr, stream)):
                 scores = run_call(job.call, device, how.until, how.checkpoint_seconds, scored)
         except Stopped:
-            write_json(partial, record())
+            write_json(partial, made := record())
+            if made["slices"] > 1 and job.call.program not in ("pretrain", "finetune"):
+                said = f"has now been stopped {made['slices']} times, and begins again each time"
+                print(f"  {job.name} {said}: give more --minutes", flush=True)
             return "stopped"
         except PretrieveError as error:
             shared = isinstance(error, OutOfMemory) and how.machine["processes"] != "1"
