@@ -208,6 +208,9 @@ def test_what_a_slice_brought_is_of_the_machine_that_made_it(tmp_path: Path, mon
     assert keep(Asked("demo"), tmp_path / SCORES) == 2
     kept = json.loads(read_scores(tmp_path / SCORES)[MANIFEST])["scores"]
     assert [kept[file]["cpu"] for file in files] == ["NVIDIA H200", cpu_model()]
+    kept[files[0]]["commit"], kept[files[1]]["commit"] = None, "1" * 40
+    write_archive(tmp_path / SCORES, {MANIFEST: json.dumps({"scores": kept}).encode()})
+    assert origins(tmp_path / SCORES) == [f"seed 2: `1111111`, {cpu_model()}", "seed 1: `no commit`, NVIDIA H200"]
 
 
 def test_nothing_is_placed_beside_a_run_and_who_made_it_is_noted_first(tmp_path: Path, monkeypatch) -> None:

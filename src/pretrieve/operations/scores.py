@@ -205,9 +205,9 @@ def origins(path: Path) -> list[str]:
     scores = json.loads(read_scores(path)[MANIFEST])["scores"]
     seeds: dict[tuple[str, str], set[int]] = {}
     for file, entry in scores.items():
-        seeds.setdefault((entry["commit"] or "no commit", entry["cpu"]), set()).add(seed_of(file))
+        seeds.setdefault(((entry["commit"] or "")[:7] or "no commit", entry["cpu"]), set()).add(seed_of(file))
     return [
-        f"seed{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}: `{commit[:7]}`, {cpu}"
+        f"seed{'s' * (len(found) > 1)} {', '.join(map(str, sorted(found)))}: `{commit}`, {cpu}"
         for (commit, cpu), found in sorted(seeds.items(), key=str)
     ]
 
