@@ -166,6 +166,17 @@ def test_a_headline_is_from_the_first_run_that_measured_it(root: Path, tmp_path:
         best_headlines(runs, ["c"])
 
 
+def test_a_publication_of_other_tables_is_passed_over(root: Path, tmp_path: Path) -> None:
+    """Its ledger is of the whole run. Where no other run has the table, it says what to do."""
+    part = tmp_path / "2026-01-02-small-0123abc"
+    part.mkdir()
+    for name in ("claims.csv", "claims.groups.csv"):
+        shutil.copyfile(root / name, part / name)
+    assert [one.folder for one in best_headlines([(part, "1"), (root, "2")], ["a"])] == ["2"]
+    with pytest.raises(DataError, match=r"p/table1.csv: no such table, and README.md shows .* publish --no-readme"):
+        best_headlines([(part, "1")], ["a"])
+
+
 def test_what_the_ledger_does_not_have_is_named(root: Path) -> None:
     with pytest.raises(DataError, match="claims.csv: no claim c, which README.md shows"):
         read_headlines(root, ["c"])

@@ -86,10 +86,12 @@ def _against(scores: Iterable[float]) -> str:
 
 
 def best_headlines(runs: Sequence[tuple[Path, str]], claims: Sequence[str] = HEADLINES) -> list[Headline]:
-    """Of each claim the headline of the first of ``runs`` (root and folder of each) that measured it, or else of the last."""
+    """Of each claim the headline of the first of ``runs`` (root and folder of each) that measured it, or else of the last. A
+    publication of some tables may have the ledger of more: then another one has to have the claim's."""
     best: dict[str, Headline] = {}
     for root, folder in runs:
-        known = {finding.id for finding in read_rows(root / "claims.csv", Finding)}
+        findings = read_rows(root / "claims.csv", Finding)
+        known = {one.id for one in findings if table_of(root, f"{one.paper}/{one.table}").is_file()}
         last = (root, folder) == runs[-1]
         open_claims = [name for name in claims if name not in best and (last or name in known)]
         found = read_headlines(root, open_claims, folder)
@@ -125,10 +127,15 @@ def _cells_of(root: Path, comparison: Comparison) -> list[Line]:
     cells = []
     for name in json.loads(comparison.cells):
         table, _, place = name.partition(": ")
-        found = [line for line in read_lines(table_of(root, table)) if f"{line.row}, {line.column}" == place]
+        if not (file := table_of(root, table)).is_file():
+            raise DataError(
+                f"{file}: no such table, and README.md shows cells of it. Publish it too, or leave README.md unchanged: "
+                "pretrieve publish --no-readme"
+            )
+        found = [line for line in read_lines(file) if f"{line.row}, {line.column}" == place]
         if not found:
-            file = root / "claims.groups.csv"
-            raise DataError(f"{file}: {table} has no cell '{place}'. {make_it(root / 'claims.csv')}")
+            groups = root / "claims.groups.csv"
+            raise DataError(f"{groups}: {table} has no cell '{place}'. {make_it(root / 'claims.csv')}")
         cells += found
     return cells
 
