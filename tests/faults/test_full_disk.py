@@ -285,6 +285,21 @@ def test_a_program_says_it_in_one_line_though_its_log_is_on_the_same_disk(small_
     assert log.read_text().startswith("started in ") and place.exists()
 
 
+def test_it_is_said_too_where_temporary_files_have_no_room_either(program):
+    """``/tmp`` is on the same disk, and an error that names no file is met; here no file at all may have a byte."""
+    code = """if True:
+        import resource
+        from pretrieve.base.program import run_program
+        def write():
+            raise OSError(28, "No space left on device")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        run_program(write)
+    """
+    ended = program("-c", code)
+    assert ended.returncode == 1 and ended.stderr.startswith("DataError: a file could not be written: no space left on")
+    assert ended.stderr.count("\n") == 1
+
+
 def test_a_table_of_the_workflow(small_disk, undisturbed: Workflow, fault_folders):
     """Snakemake shows the sentence, keeps what it has, and makes the table when there is room."""
     workflow = clone(undisturbed, fault_folders / "tables")

@@ -12,7 +12,6 @@ import errno
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +101,9 @@ def explained(error: Exception) -> DataError | None:
     name = isinstance(error, OSError) and (error.filename2 or error.filename)
     if isinstance(name, (str, bytes)):
         return refusal(os.fsdecode(name), number, verb="read or written")
-    places = [place for place in ("results", "data", tempfile.gettempdir()) if Path(place).exists()]
+    # Python's own tempfile.gettempdir writes there to see: on a full disk that is an error.
+    temporary = os.environ.get("TMPDIR") or "/tmp"
+    places = [place for place in ("results", "data", temporary) if Path(place).exists()]
     room = ", ".join(f"{shutil.disk_usage(place).free:,} bytes in {place}" for place in places)
     return DataError(
         f"a file could not be written: {_KNOWN[number]} ({type(error).__name__}: {' '.join(str(error).split())}); "
