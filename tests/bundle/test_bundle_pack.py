@@ -120,6 +120,18 @@ def about(project: list[Job], monkeypatch: pytest.MonkeyPatch) -> dict:
     return json.loads(json.dumps(pack.manifest_of(Asked("demo"), project, files, [], ())))
 
 
+def test_snakemake_has_caches_where_the_account_has_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``make tables`` runs there, so what is made of it has to be packed, taken home and published."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {"HOME": "/dev/null/home", "XDG_CACHE_HOME": "", "XDG_CONFIG_HOME": ""}.items():
+        monkeypatch.setenv(name, value)
+    code = "import os; print(*(os.path.abspath(os.environ[f'XDG_{name}_HOME']) for name in ('CACHE', 'CONFIG')))"
+    run = subprocess.run
+    monkeypatch.setattr(subprocess, "run", lambda words, **more: run([words[0], "-c", code], **more))
+    places = contents.snakemake(Asked("demo"), [], [], quiet=True).split()
+    assert places == [f"{tmp_path}/.snakemake/{name}" for name in ("cache", "config")]
+
+
 def test_runs_that_come_back_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of a table of case studies, and, unless answers are packed, those that are scored by answers."""
     monkeypatch.chdir(tmp_path)

@@ -7,6 +7,7 @@ and candidates, finished encoders and retrievers. Texts are not packed, for trai
 """
 
 import io
+import os
 import shlex
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from pretrieve.operations.bundle.jobs import Call, Job, calls_in, makers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.job_environment import cache_places
 from pretrieve.workflow.job_options import from_outside
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.stage_code import stage_code
@@ -114,6 +116,7 @@ def snakemake(asked: Asked, options: Sequence[str], files: Iterable[str], quiet:
     program = [sys.executable, "-m", "snakemake", "--snakefile", str(code_file("Snakefile"))]
     done = subprocess.run(
         [*program, *options, "--config", *asked.words, "--", *files],
+        env={**os.environ, **cache_places(".")},
         stdout=subprocess.PIPE if quiet else None,
         stderr=subprocess.STDOUT if quiet else None,
         encoding="utf-8",
