@@ -6,6 +6,7 @@ a fine-tuning that reads them is not done; nothing keeps two calls apart.
 
 from __future__ import annotations
 
+import argparse
 import fcntl
 import os
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.code_folder import PACKAGE
+from pretrieve.base.errors import DataError
 from pretrieve.operations.bundle import programs, runner
 from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.training.loop import Stopped
@@ -104,6 +106,15 @@ def test_what_stays_there() -> None:
     assert runner._files_that_stay(JOBS, set(), {"base", "mined", "tuned"}) == {"hard", "run"}
     assert runner._files_that_stay(JOBS, {"run"}, {"base", "mined"}) == set(), "negatives that are still to be read"
     assert runner._files_that_stay(JOBS[:2], {"run"}, {"base", "mined"}) == set(), "negatives that nobody here reads"
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_a_bundle_that_is_not_whole_is_named(content: str | None) -> None:
+    """As where the disk was full when it was unpacked."""
+    if content is not None:
+        Path("manifest.json").write_text(content)
+    with pytest.raises(DataError, match=r"^manifest.json: .*the manifest of a bundle"):
+        runner.run_slice(0.0, Path("out"), argparse.Namespace())
 
 
 def test_a_second_call_waits_for_the_first() -> None:

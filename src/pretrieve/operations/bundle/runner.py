@@ -32,6 +32,7 @@ from pretrieve.evaluation.ranx_metrics import metric_of_ranx
 from pretrieve.operations.bundle.archive import check_sum
 from pretrieve.operations.bundle.jobs import Call, Job, dependents, makers
 from pretrieve.operations.bundle.results import packed_jobs, write_slice
+from pretrieve.raw.json_file import read_json
 
 JOBS = "jobs.json"
 #: What a result may depend on: written into the manifest.
@@ -86,7 +87,7 @@ def run_slice(until: float, out: Path, arguments: argparse.Namespace) -> list[st
     """Run the jobs of the bundle in the current directory until a moment of ``time.monotonic``; returns those that failed."""
     from pretrieve.training.device import choose_device
 
-    manifest = json.loads(Path("manifest.json").read_text(encoding="utf-8"))
+    manifest = read_json(Path("manifest.json"), "the manifest of a bundle")
     for name, expected in manifest.pop("members").items():
         plain_name(name, "manifest.json: member")
         check_sum(Path(name), expected)
