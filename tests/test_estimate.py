@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
@@ -24,7 +25,15 @@ from pretrieve.finetuning.groups import steps_for
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate import calibrate
 from pretrieve.operations.estimate.jobs import Job
-from pretrieve.operations.estimate.machines import Rates, Timing, assumed_gpu, read_rates, speed_up, wall_seconds
+from pretrieve.operations.estimate.machines import (
+    Rates,
+    Timing,
+    assumed_gpu,
+    read_rates,
+    speed_up,
+    usable_cores,
+    wall_seconds,
+)
 from pretrieve.operations.estimate.sizes import Sizes, count_lines, read_counts
 from pretrieve.operations.estimate.work import Work, steps_of
 from pretrieve.raw.sources import Source, read_sources
@@ -132,6 +141,15 @@ def test_a_gpu_that_nobody_measured() -> None:
         assumed_gpu("a10", RATES)
     with pytest.raises(ConfigError, match=r"mfu 35"):
         assumed_gpu("a100", RATES, 35)
+
+
+def test_a_container_has_no_more_cores_than_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)), raising=False)
+    limit = tmp_path / "cpu.max"
+    for text, cores in (("200000 100000", 2), ("50000 100000", 1), ("9999999 100000", 64), ("max 100000", 64)):
+        limit.write_text(f"{text}\n")
+        assert usable_cores(limit) == cores
+    assert usable_cores(tmp_path / "none") == 64
 
 
 def test_measuring_this_machine(monkeypatch) -> None:
