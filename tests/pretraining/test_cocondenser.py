@@ -6,7 +6,7 @@ twice where the gradients are cached; the vectors are those of the skip layer; t
 [CLS] alone with other dropout; both spans may be the same one, or the first is always the article's first; an article
 of one span is drawn; siblings are told by their place in the micro-batches; spans of an article that is drawn twice
 are its negatives; every step draws the same spans; a weight is ignored; chunks are those of the micro-batches, or all count
-alike.
+alike; a piece without a masked word is weighed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from pretrieve.pretraining.objectives import build_objective
 from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.pretrain import trained_heads
 from pretrieve.text.blocks import build_blocks
-from pretrieve.text.token_store import TokenStore
+from pretrieve.text.token_store import PassageText, TokenStore, write_token_store
+from pretrieve.text.vocabulary import from_vocab_file
 from pretrieve.training.device import Device
 from pretrieve.training.objective import ContrastiveObjective
 
@@ -167,6 +168,15 @@ def test_the_mean_of_the_means_of_chunks(corpus: TokenStore, cpu: Device, budget
     assert len(set(chunk.tolist())) == 5 and abs(expected - losses.mean()) > 1e-3
     assert gradients(cocondenser(corpus, budget=budget, chunk=4), cpu)["head"] == pytest.approx(expected, rel=1e-5)
     assert gradients(plain, cpu)["head"] == pytest.approx(losses.mean(), rel=1e-5)
+
+
+def test_spans_without_a_masked_word_have_no_word_loss(corpus: TokenStore, cpu: Device, tmp_path: Path) -> None:
+    """They are in the contrast all the same, also where a piece of a step has no others."""
+    tokenizer = from_vocab_file(corpus.directory / "vocab.txt")
+    texts = [PassageText([text] * 2, n, n) for n, text in enumerate(["§ " * 12, "ba be bi " * 4])]
+    store = write_token_store(tmp_path, tokenizer, texts, ["", ""])
+    whole, cut = (gradients(cocondenser(store, budget=budget, chunk=4, documents=4), cpu) for budget in (None, 1))
+    assert cut == pytest.approx(whole, rel=1e-5) and min(whole.values()) > 0.1
 
 
 def test_the_first_pass_has_no_heads_and_the_same_dropout(corpus: TokenStore) -> None:

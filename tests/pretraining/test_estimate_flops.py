@@ -23,6 +23,7 @@ from made_store import make_store, sentence
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.cross_encoder import CrossEncoder
@@ -150,6 +151,15 @@ def test_a_step_costs_what_torch_counts(name: str, dropout: float, store: TokenS
 
 def of_objective(options: dict) -> EncoderOptions:
     return EncoderOptions({}, options, "cls", 8, "dot", "linear", budget=Budget(BATCH, 1e-3, steps=1))
+
+
+def test_an_objective_without_a_cost_is_named() -> None:
+    body = BodyConfig(hidden=16, layers=2, heads=2, feed_forward=24)
+    options = {"name": "cls-words", "length": LENGTH, "rate": 0.15}
+    with pytest.raises(
+        ConfigError, match="objective 'cls-words': its cost is not known; add it to _FORWARD of src/pretrieve/op"
+    ):
+        pretraining_step(of_objective(options), body, BATCH, CORPUS)
 
 
 @pytest.mark.parametrize("parts", [1, 3])

@@ -1,7 +1,8 @@
 """Objectives as torch modules: the loss and the gradient of a step are those of the training loop's step.
 
 Seen to fail when: a term is divided by the number of texts; a term's weight is left out; the contrastive term is left out; a
-saved encoder comes back with another projection, or with another tokenizer; a text is taken for a list of its letters.
+saved encoder comes back with another projection, or with another tokenizer; a text is taken for a list of its letters;
+a term without a count is a sum.
 """
 
 from __future__ import annotations
@@ -46,6 +47,23 @@ def test_a_step(name: str, body: BodyConfig, store: TokenStore, cpu: Device) -> 
     assert found.keys() == gradients.keys() and len(found) > 10
     for key, gradient in gradients.items():
         torch.testing.assert_close(found[key], gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_terms_losses_and_counts_have_the_same_names(body: BodyConfig, store: TokenStore) -> None:
+    """A sum that is divided by nothing, or a term that is never there, would be taken for a loss."""
+    encoder = pretrieve.Encoder(body, 16, "cls", 1, "dot", "none")
+    for terms, losses in (
+        ({"mlm": 1.0, "more": 1.0}, ("mlm", "more")),
+        ({"mlm": 1.0, "more": 1.0}, ("mlm",)),
+        ({}, ("mlm",)),
+    ):
+        module = pretrieve.make_objective("mlm", encoder, store, batch=4, length=24)
+        module.objective.terms = terms
+        module.objective.losses = lambda batch, losses=losses: dict.fromkeys(losses, torch.ones(()))
+        with pytest.raises(
+            ConfigError, match=r"MaskedLanguageModel: terms are .*, its losses .* count \['mlm'\]; expected"
+        ):
+            module(0)
 
 
 def test_what_cannot_be_made(body: BodyConfig, store: TokenStore, tmp_path, vocabulary) -> None:

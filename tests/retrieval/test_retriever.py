@@ -3,7 +3,8 @@
 Seen to fail when: the mean is taken for the first state, also where nothing says which; a projection is left out; vectors are not
 normalised; queries are cut as passages are; a tokenizer of another vocabulary is taken; T5's texts begin with [CLS]; one text is
 encoded as a list of its letters; the cosine of a directory is taken for the inner product; a length that is given is cut to that
-of the directory, or T5's to 512; settings of an old version's file are passed over.
+of the directory, or T5's to 512; settings of an old version's file are passed over; an id of the tokenizer
+is behind the body's last; complex numbers lose their imaginary part.
 """
 
 from __future__ import annotations
@@ -289,6 +290,24 @@ def test_a_tokenizer_of_another_vocabulary(tmp_path: Path, wordpiece: Path) -> N
         pretrieve.load(tmp_path / "own", other)
 
 
+def test_a_tokenizer_whose_ids_have_gaps(tmp_path: Path, wordpiece: Path) -> None:
+    """Its last entry would be behind the body's last."""
+    exported(tmp_path, wordpiece, "sde", "transformer", "cls", "dot", "none")
+    file = tmp_path / "out/tokenizer.json"
+    content = json.loads(file.read_text(encoding="utf-8"))
+    entries = content["model"]["vocab"]
+    entries[max(entries, key=entries.get)] += 3
+    file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(DataError, match=f"the tokenizer has {len(entries) + 3} entries, the body {len(entries)}"):
+        pretrieve.load(tmp_path / "out")
+
+
+def test_a_device_that_torch_does_not_have(tmp_path: Path, wordpiece: Path) -> None:
+    for device in ("gpu", "cuda:99"):
+        with pytest.raises(ConfigError, match=f"device='{device}': .*; expected one that torch has here, as 'cpu'"):
+            pretrieve.load(tmp_path, wordpiece, device=device)
+
+
 def test_towers_with_different_vocabularies_are_refused(tmp_path: Path, wordpiece: Path) -> None:
     exported(tmp_path, wordpiece, "ade", "transformer", "cls", "dot", "none")
     (own,) = (tmp_path / "out").glob("document*/tokenizer.json")
@@ -317,3 +336,9 @@ def test_search_in_memory_is_exact() -> None:
         pretrieve.search(queries, passages, ids, query_ids=range(9))
     with pytest.raises(DataError, match="passage_ids: 'd5' occurs twice; give every passage its own id"):
         pretrieve.search(queries, passages, ["d5", *ids[2:], "d5"], depth=1)
+    # NumPy makes 0 of 1j, and its other errors do not say which argument is wrong.
+    for wrong in (queries * 1j, [[1, 2, 3, 4], [5]], [["a", "b", "c", "d"]], torch.ones((1, 4), requires_grad=True)):
+        with pytest.raises(DataError, match=r"dense search: queries: .*; expected a matrix \(queries, dim\) of real"):
+            pretrieve.search(wrong, passages)
+        with pytest.raises(DataError, match="dense search: passages: .*; expected a matrix"):
+            pretrieve.search(queries, wrong)

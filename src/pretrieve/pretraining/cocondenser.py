@@ -136,7 +136,11 @@ class CoCondenser(Condenser):
         batches = super().micro_batches(step, parts)
         if self._chunk:
             weights = chunk_weights([batch.data for batch in batches], self._chunk)
-            batches = [replace(b, data=replace(b.data, weights=w)) for b, w in zip(batches, weights, strict=True)]
+            # A piece without a masked word, as of [UNK] alone, has none to weigh.
+            batches = [
+                replace(b, data=replace(b.data, weights=w)) if len(b.data.positions) else b
+                for b, w in zip(batches, weights, strict=True)
+            ]
         return [replace(b, counts=b.counts | {"contrastive": len(b.ids)}, rows=len(b.ids)) for b in batches]
 
     def vectors(self, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:

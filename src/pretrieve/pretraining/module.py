@@ -87,7 +87,8 @@ class ObjectiveModule(nn.Module):
 
     ``forward(step)`` gives the loss of the batch of that step, ``loss``, and the mean of each of its terms by name. Batches,
     masks and pairs are functions of the seed and the step alone. All of a batch is computed at once: for a batch that does not
-    fit into memory, or several processes, there is :func:`pretrieve.training.loop.train`.
+    fit into memory, or several processes, there is :func:`pretrieve.training.loop.train`. It raises ConfigError where a new
+    objective's terms, losses and counts have different names.
     """
 
     def __init__(self, objective: Objective | ContrastiveObjective) -> None:
@@ -101,6 +102,13 @@ class ObjectiveModule(nn.Module):
             losses = [*own, self.objective.contrast(list(vectors), batches)]
         else:
             losses = [self.objective.losses(batch) for batch in batches]
+        terms = set(self.objective.terms)
+        found, counted = (set().union(*names) for names in (losses, (batch.counts for batch in batches)))
+        if found != terms or not terms <= counted:
+            raise ConfigError(
+                f"{type(self.objective).__name__}: terms are {sorted(terms)}, its losses {sorted(found)}, what its micro-batches "
+                f"count {sorted(counted)}; expected the same names, as the sum of a term is divided by its count."
+            )
         means = {}
         for term in self.objective.terms:
             count = max(sum(batch.counts.get(term, 0) for batch in batches), 1)

@@ -40,18 +40,29 @@ def search(
     """Rank all passages (N, dim) by inner product for every query (Q, dim), exactly; equal scores by id.
 
     Ids are '0', '1', … where none are given. Raises as :func:`pretrieve.retrieval.search.search`, also DataError when an id is
-    no text, or a passage's appears twice.
+    no text, or a passage's appears twice, or vectors are no matrices of real numbers.
 
     >>> search(np.eye(2), np.array([[0.0, 2.0], [1.0, 1.0]]), ["a", "b"], depth=1).doc_ids
     [['b'], ['a']]
     """
     depth, threads = given_number(depth, "depth"), given_number(threads, "threads")
-    reader = MatrixReader(passages)
+    reader = MatrixReader(_numbers(passages, "passages"))
     names = list(map(str, range(reader.rows))) if passage_ids is None else given_texts(passage_ids, "passage_ids")
     if len(set(names)) < len(names):
         raise DataError(f"passage_ids: {first_repeated(names)!r} occurs twice; give every passage its own id.")
     asked = None if query_ids is None else given_texts(query_ids, "query_ids")
-    return stores.search(reader, queries, names, depth, query_ids=asked, threads=threads)
+    return stores.search(reader, _numbers(queries, "queries"), names, depth, query_ids=asked, threads=threads)
+
+
+def _numbers(vectors: object, name: str) -> np.ndarray:
+    """The vectors as float32; DataError where they are no real numbers, of which NumPy would drop the imaginary part."""
+    try:
+        found = np.asarray(vectors)
+        if found.dtype.kind == "c":
+            raise TypeError("complex numbers")
+        return found.astype(np.float32)
+    except (TypeError, ValueError, RuntimeError) as error:  # the last is torch's, of a tensor with a gradient
+        raise DataError(f"dense search: {name}: {error}; expected a matrix ({name}, dim) of real numbers.") from None
 
 
 def bm25(

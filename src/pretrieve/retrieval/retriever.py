@@ -102,10 +102,16 @@ def load(
         when the directory is damaged or of a kind that is not supported, nothing says the pooling, or the tokenizer is missing
         or another one.
     ConfigError
-        when a length is below 1 or above the body's positions, ``int8`` is not possible here, or ``pooling`` is said by the
-        directory, or unknown.
+        when a length is below 1 or above the body's positions, torch does not have the ``device``, ``int8`` is not possible
+        here, or ``pooling`` is said by the directory, or unknown.
     """
     directory, about = Path(directory), {}
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # a word that torch does not know; a GPU that it does not find
+        raise ConfigError(
+            f"device={str(device)!r}: {str(error).splitlines()[0]}; expected one that torch has here, as 'cpu'."
+        ) from None
     lengths = {
         name: given_number(length, name, expected="a number of tokens, 1 or more")
         for name, length in (("query_length", query_length), ("passage_length", passage_length))
@@ -126,10 +132,10 @@ def load(
     words = given if isinstance(given, Tokenizer) else given_tokenizer(Path(given))
     if vocabulary_sha256(words) != about.get("vocabulary_sha256", vocabulary_sha256(words)):
         raise DataError(f"{directory}: was made with another vocabulary than the one given; give its own tokenizer.")
-    if words.get_vocab_size() > dual.config.vocabulary_size:
+    entries = 1 + max(words.get_vocab().values(), default=-1)  # not its size: ids may have gaps
+    if entries > dual.config.vocabulary_size:
         raise DataError(
-            f"{directory}: the tokenizer has {words.get_vocab_size()} entries, the body {dual.config.vocabulary_size}; give its "
-            "own tokenizer."
+            f"{directory}: the tokenizer has {entries} entries, the body {dual.config.vocabulary_size}; give its own tokenizer."
         )
     for name, length in lengths.items():
         if dual.config.kind == "transformer" and length > dual.config.max_positions:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pretrieve.base.errors import ConfigError
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate.flops import (
     TRAINING,
@@ -67,7 +68,7 @@ def pretraining_step(
 
     encoder: of :func:`pretrieve.workflow.job_options.encoder_options`; batch: of its budget; budget: tokens of a micro-batch.
 
-    Raises KeyError for an objective that this module does not know.
+    Raises ConfigError for an objective that this module does not know.
     """
     options = encoder.objective
     name = options["name"]
@@ -75,6 +76,11 @@ def pretraining_step(
         return Step()
     if name == "pairs":
         return _pairs(encoder, body, batch, corpus, budget)
+    if name not in _FORWARD:
+        raise ConfigError(
+            f"objective {name!r}: its cost is not known; add it to _FORWARD of src/{__name__.replace('.', '/')}.py, as "
+            "docs/add-a-method.md shows."
+        )
     length = options["span_length"] if name == "cocondenser" else options["length"]
     blocks = {"examples": "blocks"} if name == "cocondenser" else options
     number = 2 * batch if name == "cocondenser" else batch
