@@ -129,7 +129,14 @@ class Plan(PlanFamilies, PlanFiles):
 
     def dataset_of(self, role: str, paper: str | None = None) -> str | None:
         """The data set, or mean of data sets, that has a role at this scale in the tables of a paper, or None."""
-        return roles_of(self.config, paper).get(role)
+        if paper not in self._roles:
+            self._roles[paper] = roles_of(self.config, paper)
+        return self._roles[paper].get(role)
+
+    @cached_property
+    def _roles(self) -> dict[str | None, Mapping[str, str]]:
+        """Paper, or None → its roles, as they are asked for."""
+        return {}
 
     @property
     def means(self) -> Mapping[str, list[str]]:
@@ -296,9 +303,14 @@ def family_pattern(families: frozenset[str], encoders: frozenset[str], recipes: 
     """A regular expression that matches, of all families of ``encoders`` and ``recipes``, exactly these in front of ``-SIZE/``.
     Where it is shorter, the others are excluded instead: Python compiles a letter in a microsecond, and a run has a thousand
     patterns. Names that are not there then pass, and :meth:`ModelRules.encoder_weights` refuses them."""
-    others = {f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes} - families
+    others = _every(encoders, recipes) - families
     excluding = rf"(?!(?:{_by_recipe(others, encoders)})-[a-z0-9]+/)[^/.]+\.[^/]+"
     return min(_by_recipe(families, encoders), excluding, key=len)
+
+
+@cache
+def _every(encoders: frozenset[str], recipes: frozenset[str]) -> frozenset[str]:
+    return frozenset(f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes)
 
 
 def _by_recipe(families: Iterable[str], every: frozenset[str]) -> str:
