@@ -1,8 +1,8 @@
 """Several families in one job.
 
-Seen to fail when: a pattern lets another rule's family pass; families that other tables ask for, that another is made of, or that
-have another trainer are joined; a scale that does not say so joins; what `only` leaves out is joined; a second command goes on with
-what the first one has left.
+Seen to fail when: a pattern lets another rule's family pass; families that other tables ask for, that another is made of, or
+that have another trainer are joined; a scale that does not say so joins; what `only` leaves out is joined; a second command
+goes on with what the first one has left.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def _source(module: str) -> Source:
 
 def _add_words(words: list[str], node: object, imports: set[str]) -> None:
     """A part of a syntax tree as words, the same for every version of Python; and the project's modules that it imports.
-    One list for all, and no call for a name or a number: every call of Snakemake in a new folder waits for it."""
+    One list for all, and no call for each name: the first call of Snakemake waits for it."""
     if isinstance(node, list):
         words.append("[")
         for one in node:
