@@ -42,7 +42,9 @@ container: os.environ.get("PRETRIEVE_CONTAINER", "containers/pretrieve.sif")
 
 
 STARTED = int(time.time())
-remember(Path(".snakemake/pretrieve-code.json"))
+# Where Python puts compiled code, so that the first run in a folder does not read all modules again; else in that folder.
+PACKAGE = code_file("src/pretrieve")
+remember(PACKAGE / "__pycache__/stages.json" if os.access(PACKAGE, os.W_OK) else Path(".snakemake/pretrieve-code.json"))
 # A job on a cluster reads the rules again, in the environment of the Snakemake that submitted it.
 FIRST = os.environ.setdefault("PRETRIEVE_RUN", str(os.getpid())) == str(os.getpid())
 

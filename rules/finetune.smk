@@ -14,8 +14,10 @@ for training in SEED_JOBS.of(["finetune"], rules_of(PLAN.tasks, PLAN.trainings, 
             made_of=training.each(partial(MODELS.made_of_files, sizes)),
             candidates=training.of(DATA.candidate_runs, sizes) if follows else [],
         output:
+            # What is asked for most is first: Snakemake compiles patterns up to the one that matches.
             (training.files(MODELS.scores_of(training)) if follows else []),
             update(training.files(MODELS.of_sizes("retrievers", task_name, sizes, *RETRIEVER_FILES, "cost.json"))),
+            (training.files(MODELS.behind_scores(training)) if follows else []),
         log:
             f"{ROOT}/logs/finetune/{task_name}/{training.label}/{training.seeds.label}.log",
         benchmark:

@@ -55,7 +55,7 @@ for search in SEED_JOBS.of(["retrieve", "predict"], rules_of(config["datasets"],
             retrievers=search.each(partial(MODELS.scored_models, sizes)),
             candidates=search.of(DATA.candidate_runs, sizes),
         output:
-            search.files(MODELS.scores_of(search)),
+            search.files([*MODELS.scores_of(search), *MODELS.behind_scores(search)]),
         log:
             f"{ROOT}/logs/{STAGE}/{search.place}/{search.label}/{search.seeds.label}.log",
         benchmark:
@@ -89,13 +89,13 @@ for mining in SEED_JOBS.of(["mine"], rules_of(sorted({*PLAN.tasks} & {*PLAN.rank
         input:
             task=mining.of(DATA.task_files),
             retrievers=mining.each(partial(MODELS.scored_models, sizes)),
-            stores=MODELS.of_sizes("embeddings", mining.place, sizes, *STORE_FILES),
+            stores=mining.files(MODELS.of_sizes("embeddings", mining.place, sizes, *STORE_FILES)),
         output:
-            MODELS.of_sizes("negatives", mining.place, sizes, ".jsonl.gz"),
+            mining.files(MODELS.of_sizes("negatives", mining.place, sizes, ".jsonl.gz")),
         log:
-            f"{ROOT}/logs/mine/{mining.place}/{{family}}/seed{{seed}}.log",
+            f"{ROOT}/logs/mine/{mining.place}/{mining.label}/{mining.seeds.label}.log",
         benchmark:
-            f"{ROOT}/benchmarks/mine/{mining.place}-{{family}}-seed{{seed}}.tsv"
+            f"{ROOT}/benchmarks/mine/{mining.place}-{mining.label}-{mining.seeds.label}.tsv"
         wildcard_constraints:
             dataset=alternation(mining.places),
             family=PLAN.family_pattern(mining.families),

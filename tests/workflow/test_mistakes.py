@@ -90,6 +90,19 @@ def test_a_mistyped_target_names_the_nearest(project):
     assert "pretrieve/transfer" in line
 
 
+@pytest.mark.parametrize(
+    ("family", "words"),
+    [
+        ("bertt.dpr-bm25", ["encoders", "'bertt'", "did you mean 'bert'"]),
+        ("bert.dpr-bm52", ["recipes", "'dpr-bm52'", "did you mean 'dpr-bm25'"]),
+    ],
+)
+def test_a_mistyped_family_names_the_nearest(project, family, words):
+    ended = project.run("-n", f"results/demo/metrics/{family}-full/questions-open/seed1.json")
+    assert ended.code != 0 and "Job stats" not in ended.text
+    assert all(word in ended.text for word in (f"family {family}: ", *words)), ended.text
+
+
 def test_a_damaged_raw_file_is_never_used(cold):
     """Also: a failed rule shows its log, and what to do next."""
     target = cold.folder / "data/sources/tiny-dump.xml"

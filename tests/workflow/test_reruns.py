@@ -247,6 +247,17 @@ def test_a_module_is_read_once_by_all_calls_of_snakemake(program, tmp_path):
     assert program("-c", READS, "/dev/null/code.json").stdout.split() == [code, read], "a folder that cannot be written"
 
 
+def test_the_first_run_in_a_folder_reads_no_module_that_another_run_has_read(project, tmp_path):
+    """It is kept where Python keeps compiled code."""
+    kept, dates = project.folder / "src/pretrieve/__pycache__/stages.json", set()
+    words = ("-n", "--quiet", "rules", "--snakefile", str(project.folder / "Snakefile"), "--directory")
+    for folder in (tmp_path / "1", tmp_path / "2"):
+        assert project.run(*words, str(folder), "results/demo/encoders/bert/seed1/config.json").code == 0
+        assert not (folder / ".snakemake/pretrieve-code.json").exists()
+        dates.add(kept.stat().st_mtime_ns)
+    assert len(dates) == 1 and "pretrieve.training.loop" in kept.read_text()
+
+
 def test_a_new_way_of_scoring_trains_nothing(warm):
     """The job that trains a family scores it; it runs again for its scores, and leaves its models as they are."""
     retrievers = warm.folder / "results/demo/retrievers"

@@ -155,14 +155,19 @@ class Families(Places):
     seeds: Seeds = field(default=Seeds())
 
     @property
+    def _named(self) -> bool:
+        """Whether paths have the families' names and no wildcard, which a rule of one family does not need."""
+        return self.together or len(self.families) == 1
+
+    @property
     def label(self) -> str:
-        """The job in names of files; of one family the wildcard.
+        """The job in names of files; where each of several families has one, the wildcard.
 
         >>> Families(("nq",), ("full",), ("t5.ade", "t5.sde"), together=True).label
         't5.ade+1'
         """
         first, *others = self.families
-        if not self.together:
+        if not self._named:
             return "{family}"
         return f"{first}+{len(others)}" if others else first
 
@@ -180,7 +185,7 @@ class Families(Places):
 
     def files(self, patterns: Iterable[str]) -> list[str]:
         """Paths with ``{family}`` and ``{seed}``, of all families and seeds of a job."""
-        families, patterns = self.families if self.together else ("{family}",), list(patterns)
+        families, patterns = self.families if self._named else ("{family}",), list(patterns)
         return self.seeds.files(pattern.replace("{family}", family) for family in families for pattern in patterns)
 
     def each(self, function: Callable[[Any], Any]) -> Callable[[Any], list[str]]:
@@ -190,7 +195,7 @@ class Families(Places):
     def _said(self, function: Callable[[Any], Any], wildcards: Any, seeds: Iterable[str]) -> list[str]:
         found: list[str] = []
         for seed in seeds:
-            for family in self.families if self.together else (wildcards.family,):
+            for family in self.families if self._named else (wildcards.family,):
                 said = function(SimpleNamespace(family=family, dataset=self.place_of(wildcards), seed=seed))
                 found += said if isinstance(said, list) else [said]
         return list(dict.fromkeys(found))

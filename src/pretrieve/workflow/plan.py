@@ -124,17 +124,19 @@ class Plan(PlanFamilies, PlanFiles):
         return list(self.config["seeds"])
 
     def family_pattern(self, families: Iterable[str]) -> str:
-        """A regular expression that matches exactly these families in front of ``-SIZE/``."""
-        return family_pattern(frozenset(families), self._sizes)
-
-    @cached_property
-    def _sizes(self) -> str:
-        """A regular expression that matches the names of all training-set sizes."""
-        return alternation(size for options in self.config["datasets"].values() for size in options["sizes"])
+        """A regular expression that tells these families from all others in front of ``-SIZE/``."""
+        return family_pattern(frozenset(families), *(frozenset(self.config[key]) for key in ("encoders", "recipes")))
 
     def dataset_of(self, role: str, paper: str | None = None) -> str | None:
         """The data set, or mean of data sets, that has a role at this scale in the tables of a paper, or None."""
-        return roles_of(self.config, paper).get(role)
+        if paper not in self._roles:
+            self._roles[paper] = roles_of(self.config, paper)
+        return self._roles[paper].get(role)
+
+    @cached_property
+    def _roles(self) -> dict[str | None, Mapping[str, str]]:
+        """Paper, or None → its roles, as they are asked for."""
+        return {}
 
     @property
     def means(self) -> Mapping[str, list[str]]:
@@ -297,20 +299,22 @@ def _tree(names: Iterable[str]) -> str:
 
 
 @cache
-def family_pattern(families: frozenset[str], sizes: str) -> str:
-    """A regular expression that matches exactly these families in front of ``-SIZE/``, where ``sizes`` matches a SIZE: where most
-    families are meant, the others are excluded."""
-    encoders, recipes = ({name.split(".", 1)[place] for name in families} for place in (0, 1))
-    others = {f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes} - families
-    exact = _by_recipe(families)
-    if not others:
-        return exact
-    most = rf"(?!(?:{_by_recipe(others)})-(?:{sizes})/)(?:{alternation(encoders)})\.(?:{alternation(recipes)})"
-    return min(exact, most, key=len)
+def family_pattern(families: frozenset[str], encoders: frozenset[str], recipes: frozenset[str]) -> str:
+    """A regular expression that matches, of all families of ``encoders`` and ``recipes``, exactly these in front of ``-SIZE/``.
+    Where it is shorter, the others are excluded instead: Python compiles a letter in a microsecond, and a run has a thousand
+    patterns. Names that are not there then pass, and :meth:`ModelRules.encoder_weights` refuses them."""
+    others = _every(encoders, recipes) - families
+    excluding = rf"(?!(?:{_by_recipe(others, encoders)})-[a-z0-9]+/)[^/.]+\.[^/]+"
+    return min(_by_recipe(families, encoders), excluding, key=len)
 
 
-def _by_recipe(families: Iterable[str]) -> str:
-    """``(?:encoders)\\.(?:recipes)`` for each set of recipes that the same encoders have."""
+@cache
+def _every(encoders: frozenset[str], recipes: frozenset[str]) -> frozenset[str]:
+    return frozenset(f"{encoder}.{recipe}" for encoder in encoders for recipe in recipes)
+
+
+def _by_recipe(families: Iterable[str], every: frozenset[str]) -> str:
+    """``(?:encoders)\\.(?:recipes)`` for each set of recipes that the same encoders have; ``every`` encoder is any name."""
     encoders: dict[str, set[str]] = {}
     for family in families:
         encoder, _, recipe = family.partition(".")
@@ -318,5 +322,8 @@ def _by_recipe(families: Iterable[str]) -> str:
     recipes: dict[frozenset[str], list[str]] = {}
     for recipe, names in encoders.items():
         recipes.setdefault(frozenset(names), []).append(recipe)
-    parts = [rf"(?:{alternation(names)})\.(?:{alternation(some)})" for names, some in recipes.items()]
+    parts = [
+        rf"{'[^/.]+' if names == every else f'(?:{alternation(names)})'}\.(?:{alternation(some)})"
+        for names, some in recipes.items()
+    ]
     return "|".join(sorted(parts)) or "$^"

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pretrieve.base import paths
+from pretrieve.base.errors import check_names
 from pretrieve.base.program import THEN
 from pretrieve.finetuning import trainers
 from pretrieve.pretraining import objectives
@@ -118,6 +119,9 @@ class ModelRules:
         return paths.encoder_dir(self.root, wildcards.family.split(".")[0], wildcards.seed)
 
     def encoder_weights(self, wildcards: Any) -> str:
+        """Raises ConfigError for a family of an encoder or a recipe that is not there: a rule's pattern may let it pass."""
+        for key, name in zip(("encoders", "recipes"), wildcards.family.split(".", 1), strict=True):
+            check_names(f"family {wildcards.family}: {key}", [name], self.config[key])
         return f"{self.encoder_of(wildcards)}/model.safetensors"
 
     def watched_sizes(self, task: str, wildcards: Any) -> list[str]:
@@ -172,13 +176,16 @@ class ModelRules:
         return self._files("retrievers", self.plan.trained_on(wildcards.dataset), sizes, wildcards, *RETRIEVER_FILES)
 
     def scores_of(self, job: Families) -> list[str]:
-        """Files of vectors, runs or predictions, scores, and negatives where they are mined."""
+        """Files of scores."""
+        return self.of_sizes("metrics", job.place, job.sizes, ".json")
+
+    def behind_scores(self, job: Families) -> list[str]:
+        """Files of negatives where they are mined, and of vectors and runs, or of predictions."""
         of_sizes, place, sizes = self.of_sizes, job.place, job.sizes
-        scores = of_sizes("metrics", place, sizes, ".json")
         if self.plan.is_examples(job.places[0]):
-            return [*of_sizes("predictions", place, sizes, ".tsv.gz"), *scores]
-        files = [*of_sizes("embeddings", place, sizes, *STORE_FILES), *of_sizes("runs", place, sizes, ".trec.gz")]
-        return [*files, *scores, *(of_sizes("negatives", place, sizes, ".jsonl.gz") if job.follows == "mined" else [])]
+            return of_sizes("predictions", place, sizes, ".tsv.gz")
+        files = [*of_sizes("runs", place, sizes, ".trec.gz"), *of_sizes("embeddings", place, sizes, *STORE_FILES)]
+        return [*(of_sizes("negatives", place, sizes, ".jsonl.gz") if job.follows == "mined" else []), *files]
 
     def scoring_words(self, sizes: Sequence[str], mined: bool, wildcards: Any) -> str:
         """The command line behind the command's name, without log and threads: Snakemake records no param made of ``threads``."""

@@ -50,7 +50,7 @@ _READ: dict[str, Source] = {}
 
 
 def remember(file: Path) -> None:
-    """Take what earlier calls have read from ``file``, and write there what this one reads: else a tenth of a dry run is
+    """Take what earlier calls have read from ``file``, and write there what this one reads: else a seventh of a dry run is
     reading modules. What is kept counts for modules with the same bytes, and as long as this module has the same."""
     file = file.absolute()
     reader = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
@@ -69,6 +69,7 @@ def remember(file: Path) -> None:
     atexit.register(write)
 
 
+@cache
 def file_of(module: str) -> Path | None:
     """The file of a module of the project by its full name; of a command by its own (``pretrain.py``). None: there is none."""
     if module.endswith(".py"):
@@ -98,7 +99,7 @@ def _source(module: str) -> Source:
 
 def _add_words(words: list[str], node: object, imports: set[str]) -> None:
     """A part of a syntax tree as words, the same for every version of Python; and the project's modules that it imports.
-    One list for all, as generators within generators take twice as long, and every call of Snakemake waits for it."""
+    One list for all, and no call for each name: the first call of Snakemake waits for it."""
     if isinstance(node, list):
         words.append("[")
         for one in node:
@@ -112,12 +113,18 @@ def _add_words(words: list[str], node: object, imports: set[str]) -> None:
         elif isinstance(node, ast.Import):
             imports |= {one.name for one in node.names}
         words.append(f"({type(node).__name__}")
+        says_only = isinstance(node, ast.Call) and _says_only(node)
         for name in node._fields:
             value = getattr(node, name, None)
-            if value is None or value == [] or (name in ("args", "keywords") and _says_only(node)):
+            if value is None or value == [] or (says_only and name in ("args", "keywords")):
                 continue
             words.append(name)
-            _add_words(words, value, imports)
+            if type(value) is str:
+                words.append(repr(value))
+            elif isinstance(value, ast.expr_context):  # Load, Store or Del: half of all nodes
+                words.append(f"({type(value).__name__} )")
+            else:
+                _add_words(words, value, imports)
         words.append(")")
 
 
@@ -130,9 +137,9 @@ def _decides_nothing(node: ast.AST) -> bool:
     )
 
 
-def _says_only(node: ast.AST) -> bool:
+def _says_only(node: ast.Call) -> bool:
     """``ConfigError(…)``: what an exception says; ``required(parser, Path, out="…")``: what --help says."""
-    called = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    called = node.func.id if isinstance(node.func, ast.Name) else ""
     return called.endswith("Error") or called in ("required", "required_lists")
 
 
