@@ -166,11 +166,15 @@ rule report:
         f"python {SCRIPTS}/report.py --config {{params.config}} --html {{output.html}} --log {{log}}"
 
 
-# A mistyped name of a table or figure: the error names the nearest one.
+# A mistyped name of a table, figure or metrics file, or one of another scale or seed: the error says what is wrong with it.
 rule no_such_page:
     input:
         lambda wildcards: PLAN.refuse_page(wildcards.page),
     output:
         "{page}",
     wildcard_constraints:
-        page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{alternation(PLAN.page_files)})$).+",
+        page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{alternation(PLAN.page_files)})$).+"
+        rf"|(?!{ROOT}/metrics/(?:{alternation(['bm25', *config['encoders']])})\."
+        rf"(?:{alternation(config['recipes'])})-[^/]+/(?:{alternation([*config['datasets'], *PLAN.means])})/"
+        rf"seed(?:{alternation(['0', *map(str, SEEDS)])})\.json$)"
+        r"results/[^/]+/metrics/[^/.]+\.[^/]+-[^/]+/[^/]+/seed\d+\.json",

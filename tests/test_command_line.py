@@ -104,6 +104,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
         ),
         ("publish --scale dmo", "scale: 'dmo' is not allowed; allowed: demo, paper, small; did you mean 'demo'?"),
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
+        ("make_corpus . --out corpus.jsonl.gz", "--out corpus.jsonl.gz: expected a name that ends in .jsonl"),
         ("make_corpus . --out ./corpus.jsonl", "--out corpus.jsonl: is what would be read; remove or rename it"),
         ("bundle --limit nan", "--limit nan --cores 1: expected a number of MiB above 0"),
         (

@@ -217,6 +217,9 @@ def test_missing_and_extra_columns(tmp_path: Path, quoted: bool) -> None:
     path = write(tmp_path, "id\tbody\n1\ta\n")
     text = message(lambda: list(read_columns(path, ["id", "text"], Form(header=True, quoted=quoted))))
     assert "line 1: header 'id', 'body'; expected 'id', 'text'" in text
+    path = write(tmp_path, f"[{'x' * 100_000}]\n")  # a whole JSON file in one line
+    text = message(lambda: list(read_columns(path, ["id", "text"], Form(header=True, quoted=quoted))))
+    assert len(text) < 1000 and "header '[xxx" in text and text.endswith("expected 'id', 'text'.")
     assert "no lines" in message(
         lambda: list(read_columns(write(tmp_path, ""), ["id"], Form(header=True, quoted=quoted)))
     )

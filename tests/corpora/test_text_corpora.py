@@ -2,14 +2,17 @@
 
 Seen to fail when: a text without blank lines is one paragraph; hidden files are read; the first paragraph of a book is lost;
 list marks within a line go; escapes are not undone; code is text; links are relative to the root; links between files lead
-nowhere; empty documents are articles; headings do not divide documents.
+nowhere; empty documents are articles; headings do not divide documents; a folder that cannot be read is taken for an empty one.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
+import os
 import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -66,6 +69,23 @@ def test_plain(tmp_path: Path) -> None:
         list(read_plain([tmp_path / "nothing"], Warnings()))
     with pytest.raises(DataError, match=r"none\.txt"):
         list(read_plain([tmp_path / "none.txt"], Warnings()))
+
+
+def test_what_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shut").mkdir()
+    (tmp_path / "a.md").write_text("Text.")
+    for name in ("none", "none.pdf", "none.html"):
+        with pytest.raises(DataError, match=rf"{name}: cannot be read: No such file or directory; expected a file"):
+            list(read_folder([tmp_path / name], Warnings()))
+
+    def denied(path: str, scan: Callable = os.scandir) -> Iterator:
+        if Path(path).name == "shut":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    with pytest.raises(DataError, match=r"shut: cannot be read: Permission denied; expected a folder"):
+        list(read_folder([tmp_path], Warnings()))
 
 
 def test_a_carriage_return_alone_ends_a_line(tmp_path: Path) -> None:

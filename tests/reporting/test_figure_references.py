@@ -269,6 +269,25 @@ def test_a_target_that_is_no_figure_is_refused(plan):
         plan.refuse_page("results/demo/figures/condenser/figure2.png")
 
 
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("demo/metrics/condensr.dpr-hard-full/questions", "no encoder 'condensr'; .*did you mean 'condenser'"),
+        ("demo/metrics/bm25.dpr-hrd-full/questions", "no recipe 'dpr-hrd'; .*did you mean 'dpr-hard'"),
+        ("demo/metrics/bm25.dpr-hard-full/question", "no data set 'question'; .*did you mean 'questions'"),
+        (
+            "demo/metrics/bm25.dpr-hard-full/questions",
+            r"no seed7.json; this run has the seeds 1: .*--config 'seeds=\[1, …",
+        ),
+        ("small/metrics/bm25.dpr-hard-full/questions", "this run makes results/demo/…; .*--config scale=small"),
+        ("small/tables/condenser/table5", "this run makes results/demo/…; .*--config scale=small"),
+    ],
+)
+def test_a_target_with_an_unknown_name_is_refused(plan, target: str, said: str):
+    with pytest.raises(ConfigError, match=f"^target results/{target}.*: {said}"):
+        plan.refuse_page(f"results/{target}/seed7.json")
+
+
 def test_systems_are_names_that_take_apart():
     for figure in FIGURES.values():
         for measure in figure.measures():

@@ -35,6 +35,8 @@ def main(args: argparse.Namespace) -> None:
     for what in columns:
         if what not in NAMES:
             raise ConfigError(f"--columns: {what!r} is not allowed; allowed: {', '.join(NAMES)}{nearest(what, NAMES)}")
+    if args.out.suffix != ".jsonl":  # by another name it would be read as a table, or as packed
+        raise ConfigError(f"--out {args.out}: expected a name that ends in .jsonl, such as DIR/corpus.jsonl.")
     source = source_of(args.place)
     # What an earlier call wrote into the folder would be read in place of the texts beside it.
     if args.out.resolve() in [file.resolve() for file in source.files]:

@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import NoReturn
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.inside import refuse_outside
@@ -43,11 +44,15 @@ def _walk(folder: Path) -> list[Path]:
     """Files and links in a folder and in those below it, in the order of the names. Hidden folders, which can be large (``.git``,
     ``.venv``, caches), are not looked into."""
     found = []
-    for place, folders, files in os.walk(folder):
+    for place, folders, files in os.walk(folder, onerror=_refuse_folder):
         folders[:] = [name for name in folders if name[0] != "."]
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
         found += [Path(place, name).relative_to(folder) for name in (*links, *files) if name[0] != "."]
     return sorted(found, key=lambda file: file.parts)
+
+
+def _refuse_folder(error: OSError) -> NoReturn:
+    raise DataError(f"{error.filename}: cannot be read: {error.strerror}; expected a readable folder.")
 
 
 def refuse_links_out(folder: Path, files: Iterable[Path]) -> None:
@@ -60,8 +65,8 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
 
     Of a folder, what :func:`files_inside` finds.
 
-    Raises DataError for a folder without such a file, a file whose name is not UTF-8 (titles and ids are made of it), and what
-    :func:`refuse_links_out` raises.
+    Raises DataError for a folder without such a file, a file that cannot be opened or whose name is not UTF-8 (titles and ids
+    are made of it), and what :func:`refuse_links_out` raises.
     """
     found: list[tuple[Path, Path]] = []
     for path in map(Path, paths):
@@ -81,13 +86,19 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
                 f"{folder}: the file name {os.fsencode(file)!r} is not UTF-8; expected one that can be written in a corpus: "
                 f"rename the file."
             ) from None
+        try:
+            (folder / file).open("rb").close()
+        except OSError as error:
+            raise DataError(f"{folder / file}: cannot be read: {error.strerror}; expected a file of text.") from None
     return found
 
 
 def passed_over(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
     """What :func:`text_files` omits of a folder, in the order of the names: files with other suffixes, links that lead
     nowhere or to folders; nothing hidden."""
-    taken = {file for _, file in text_files([folder], suffixes)} if folder.is_dir() else set()
+    if not folder.is_dir():
+        return []
+    taken = {file for _, file in text_files([folder], suffixes)}
     return [file for file in _walk(folder) if file not in taken]
 
 

@@ -281,8 +281,12 @@ def _quoted(path: Path, lines: Iterator[Line], separator: str, longest: int) -> 
 
 
 def _names(names: Sequence[str] | dict[str, Any]) -> str:
-    return ", ".join(repr(name) for name in names) or "nothing"
+    return _cut(", ".join(map(repr, names)), 500) or "nothing"
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 80 else text[:80] + "…")
+    return repr(_cut(text, 80))
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[:length] + "…"

@@ -71,12 +71,33 @@ class PlanFiles:
         return name
 
     def refuse_page(self, target: str) -> NoReturn:
-        """Raises ConfigError for a target that looks like a file of a table or figure and is none."""
+        """Raises ConfigError for a target that looks like a file of a table or figure, or like metrics, and is none."""
+        if (scale := target.split("/")[1]) != self.scale_name:
+            raise ConfigError(
+                f"target {target}: this run makes {self.root}/…; for another scale: --config scale={scale}, after the target"
+            )
+        if "/metrics/" in target:
+            raise ConfigError(f"target {target}: {self._wrong_in(target)}")
         what, names = ("figure", self.figures) if "/figures/" in target else ("table", self.all_tables)
         raise ConfigError(
             f"target {target}: no such {what}; {self.root}/{what}s/PAPER/{what.upper()} with PAPER/{what.upper()} one of "
             f"{', '.join(names)}{nearest(target, self.page_files)}"
         )
+
+    def _wrong_in(self, target: str) -> str:
+        """What this run does not have: of ``results/{scale}/metrics/{system}/{dataset}/seed{seed}.json``."""
+        system, dataset, file = target.split("/")[3:]
+        encoder, _, rest = system.partition(".")
+        recipe = rest.rpartition("-")[0]
+        for what, name, known in (
+            ("encoder", encoder, ["bm25", *self.config["encoders"]]),
+            ("recipe", recipe, self.config["recipes"]),
+            ("data set", dataset, [*self.config["datasets"], *self.means]),
+        ):
+            if name not in known:
+                return f"no {what} {name!r}; expected one of {', '.join(known)}{nearest(name, known)}"
+        seeds = ", ".join(map(str, self.seeds))
+        return f"no {file}; this run has the seeds {seeds}: for more, --config 'seeds=[{seeds}, …]' after the target"
 
     def made_of(self, family: str, task: str, size: str, seed: int | str) -> dict[str, Any]:
         """What a retriever is made of besides its encoder, as finetune.py takes it: the directories of its start and of its
