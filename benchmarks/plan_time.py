@@ -3,8 +3,8 @@
     PYTHONPATH=src python benchmarks/plan_time.py
 
 Dry runs in an empty folder, so that everything is planned: each scale, the demo with up to 100 seeds, table 3 with up to 1,000,
-and 1,000 more data sets. Processor time, for the clock says little on a shared machine. Prints a table and writes
-benchmarks/results/plan_time.json. Minutes.
+and 1,000 more data sets. The first in a checkout also reads all modules, which takes a second (``remember``).
+Processor time, for the clock says little on a shared machine. Prints a table and writes benchmarks/results/plan_time.json.
 """
 
 import json
