@@ -251,7 +251,9 @@ COLLECTION = Reader(
 def reader_named(name: str) -> Reader:
     """An entry of the list. Raises ConfigError for a name that is not in it."""
     if name not in READERS:
-        raise ConfigError(f"reader {name!r} is unknown; choose from {', '.join(READERS)}{nearest(name, READERS)}.")
+        raise ConfigError(
+            f"reader {name!r} is unknown; choose from {', '.join(READERS)}{nearest(name, READERS) or '.'}"
+        )
     return READERS[name]
 
 
@@ -284,7 +286,7 @@ def check_files(name: str, reader: Reader, files: Mapping[str, Any]) -> None:
     for key in files:
         if key not in reader.files:
             has = ", ".join(reader.files) or "none"
-            raise ConfigError(f"{name}: no file {key!r}; it has {has}{nearest(key, reader.files)}.")
+            raise ConfigError(f"{name}: no file {key!r}; it has {has}{nearest(key, reader.files) or '.'}")
     if reader.alone and set(files) == {reader.alone}:
         return
     missing = [key for key in reader.required if key not in files]
@@ -304,7 +306,9 @@ def check_options(name: str, reader: Reader, options: Mapping[str, Any]) -> None
     for key, value in options.items():
         if key not in reader.allowed:
             names = reader.keys if reader is COLLECTION else reader.allowed
-            raise ConfigError(f"{name}: no option {key!r}; it has {', '.join(names) or 'none'}{nearest(key, names)}.")
+            raise ConfigError(
+                f"{name}: no option {key!r}; it has {', '.join(names) or 'none'}{nearest(key, names) or '.'}"
+            )
         if not (allowed := reader.allowed[key]).admits(value):
             hint = nearest(value, map(str, allowed.values)) if isinstance(allowed, OneOf) else ""
             raise ConfigError(f"{name}: reader_options.{key}: {value!r} is not allowed; allowed: {allowed}{hint}")

@@ -103,7 +103,8 @@ def _tasks(mteb: Any, names: Sequence[str]) -> list[tuple[BeirTest | None, Any]]
             continue
         if name not in known:
             raise ConfigError(
-                f"task {name!r} is not a folder, and mteb has no retrieval task or benchmark of this name{nearest(name, known)}."
+                f"task {name!r} is not a folder, and mteb has no retrieval task or benchmark of this name"
+                f"{nearest(name, known) or '.'}"
             )
         chosen += [(None, task) for task in known[name]]
     return chosen

@@ -55,7 +55,7 @@ def load_reproductions(path: Path | str, claims: Sequence[Claim]) -> list[Reprod
             raise ConfigError(f"{where}: expected metric and value, or a note that says in words what was found.")
         for name in entry["claims"]:
             if name not in names:
-                raise ConfigError(f"{where}: no claim {name!r}{nearest(name, sorted(names))}.")
+                raise ConfigError(f"{where}: no claim {name!r}{nearest(name, sorted(names)) or '.'}")
         found.append(Reproduction(**{**entry, "claims": tuple(entry["claims"])}))
     return found
 
