@@ -42,9 +42,10 @@ container: os.environ.get("PRETRIEVE_CONTAINER", "containers/pretrieve.sif")
 
 
 STARTED = int(time.time())
-# Where Python puts compiled code, so that the first run in a folder does not read all modules again; else in that folder.
-PACKAGE = code_file("src/pretrieve")
-remember(PACKAGE / "__pycache__/stages.json" if os.access(PACKAGE, os.W_OK) else Path(".snakemake/pretrieve-code.json"))
+# Beside the code, so that the first run in another folder does not read all modules again; else in the run's own folder.
+COMPILED = code_file("src/pretrieve") / "__pycache__"
+WRITABLE = os.access(COMPILED if COMPILED.is_dir() else COMPILED.parent, os.W_OK)
+remember(COMPILED / "stages.json" if WRITABLE else Path(".snakemake/pretrieve-code.json"))
 # A job on a cluster reads the rules again, in the environment of the Snakemake that submitted it.
 FIRST = os.environ.setdefault("PRETRIEVE_RUN", str(os.getpid())) == str(os.getpid())
 

@@ -84,7 +84,7 @@ def test_what_cannot_be_opened_is_named(tmp_path: Path, monkeypatch: pytest.Monk
         return scan(path)
 
     monkeypatch.setattr(os, "scandir", denied)
-    with pytest.raises(DataError, match=r"shut: cannot be read: Permission denied; expected a folder"):
+    with pytest.raises(DataError, match=r"shut: cannot be read: Permission denied; expected a file or folder"):
         list(read_folder([tmp_path], Warnings()))
 
 

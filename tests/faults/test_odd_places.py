@@ -198,7 +198,7 @@ def test_a_clock_that_is_put_back_during_a_run_leaves_it_a_success(undisturbed: 
     ended = workflow.run("--snakefile", "put_back.smk", "--cores", "1", f"results/demo/{TABLE}")
 
     assert ended.code == 0, ended.text
-    assert "All is made, but its times cannot be told." in ended.stderr
+    assert "All is made, but its times cannot be told: see above." in ended.stderr
 
 
 def test_a_file_that_is_moved_while_dates_are_looked_at_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -273,14 +273,20 @@ def test_a_target_that_is_no_figure_is_refused(plan):
     ("target", "said"),
     [
         ("demo/metrics/condensr.dpr-hard-full/questions", "no encoder 'condensr'; .*did you mean 'condenser'"),
-        ("demo/metrics/bm25.dpr-hrd-full/questions", "no recipe 'dpr-hrd'; .*did you mean 'dpr-hard'"),
-        ("demo/metrics/bm25.dpr-hard-full/question", "no data set 'question'; .*did you mean 'questions'"),
+        ("demo/metrics/bert.dpr-hrd-full/questions", "no recipe 'dpr-hrd'; .*did you mean 'dpr-hard'"),
+        ("demo/metrics/bert.dpr-hard-full/question", "no data set 'question'; .*did you mean 'questions'"),
         (
-            "demo/metrics/bm25.dpr-hard-full/questions",
+            "demo/metrics/bert.dpr-hard-full/questions",
             r"no seed7.json; this run has the seeds 1: .*--config 'seeds=\[1, …",
         ),
-        ("small/metrics/bm25.dpr-hard-full/questions", "this run makes results/demo/…; .*--config scale=small"),
+        ("demo/metrics/bm25.dpr-hard-full/questions", "no seed7.json; BM25 has seed0.json alone"),
+        ("small/metrics/bert.dpr-hard-full/questions", "this run makes results/demo/…; .*--config scale=small"),
         ("small/tables/condenser/table5", "this run makes results/demo/…; .*--config scale=small"),
+        (
+            "paper-rehearsal/tables/condenser/table5",
+            "this run makes results/demo/…; .*--config scale=paper rehearsal=1",
+        ),
+        ("dmeo/tables/condenser/table5", "this run makes results/demo/…; no scale 'dmeo'; .*did you mean 'demo'"),
     ],
 )
 def test_a_target_with_an_unknown_name_is_refused(plan, target: str, said: str):

@@ -606,6 +606,6 @@ def test_a_tool_of_a_broken_driver_is_not_waited_for(script, gpus, tmp_path, mon
     (tmp_path / "nvidia-smi").write_text(f"{script}\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr(manifests, "PATIENCE", 5 if gpus else 0.5, raising=False)
+    monkeypatch.setattr(manifests, "PATIENCE", 5 if gpus else 0.5)
     begun = time.monotonic()
     assert hardware()["gpus"] == gpus and time.monotonic() - begun < 60

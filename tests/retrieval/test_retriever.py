@@ -29,6 +29,7 @@ from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.retriever_files import save_retriever
 from pretrieve.models.sentence_modules import Reading
+from pretrieve.retrieval import in_memory
 from pretrieve.retrieval.export import export
 from pretrieve.text.packing import pack_sentences
 from pretrieve.text.token_store import PassageText, write_token_store
@@ -303,8 +304,10 @@ def test_a_tokenizer_whose_ids_have_gaps(tmp_path: Path, wordpiece: Path) -> Non
 
 
 def test_a_device_that_torch_does_not_have(tmp_path: Path, wordpiece: Path) -> None:
-    for device in ("gpu", "cuda:99"):
-        with pytest.raises(ConfigError, match=f"device='{device}': .*; expected one that torch has here, as 'cpu'"):
+    for device in ("gpu", "cuda:99", 1.5):
+        with pytest.raises(
+            ConfigError, match=f"device='{device}': .*; expected one that torch has here, such as 'cpu'"
+        ):
             pretrieve.load(tmp_path, wordpiece, device=device)
 
 
@@ -342,3 +345,4 @@ def test_search_in_memory_is_exact() -> None:
             pretrieve.search(wrong, passages)
         with pytest.raises(DataError, match="dense search: passages: .*; expected a matrix"):
             pretrieve.search(queries, wrong)
+    assert np.shares_memory(in_memory._numbers(passages, "passages"), passages), "a map of a large file is not copied"

@@ -29,7 +29,6 @@ from pretrieve.operations.bundle.jobs import Call, Job
 from pretrieve.operations.publish.pages import SCORES
 from pretrieve.operations.scores import (
     MANIFEST,
-    _place,
     apart,
     fingerprint,
     keep,
@@ -184,10 +183,6 @@ def test_a_damaged_archive_is_named(kept: Path, tmp_path: Path, unstarted: Workf
         take(cut)
     with pytest.raises(DataError, match="scores.json"):
         take(changed(kept, tmp_path, lambda members: {"results/demo/a.json": b"{}"}))
-    file = f"{ROOT}/metrics/a.b-full/questions/seed1.json"
-    with pytest.raises(DataError, match=f"{file} is missing or is not what scores.json says"):
-        _place(cut, {file: b"{}"}, {file: []}, {file: {"sha256": "0" * 64}})
-    assert not Path(file).exists()
 
 
 def test_what_a_slice_brought_is_of_the_machine_that_made_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,10 +215,14 @@ def test_nothing_is_placed_beside_a_run_and_who_made_it_is_noted_first(tmp_path:
     job = Job("id", "group", Call("retrieve", {"outputs": [file]}))
     entry = fingerprint([job]) | {"sha256": sha256(b"{}").hexdigest(), "commit": None, "cpu": "another"}
     manifest = {"scale": "demo", "scores": {file: entry}, "data": {}}
+    write_archive(tmp_path / "cut.tar.xz", {MANIFEST: json.dumps(manifest).encode(), file: b"{"})
     write_archive(tmp_path / SCORES, {MANIFEST: json.dumps(manifest).encode(), file: b"{}"})
     monkeypatch.setattr(Asked, "plan", lambda asked: plan)
     for name, value in {"scored": {file}, "remaining": [job], "build": None, "needed_runs": []}.items():
         monkeypatch.setattr(scores, name, lambda *_, value=value, **more: value)
+    with pytest.raises(DataError, match=f"{file} is missing or is not what scores.json says"):
+        take(tmp_path / "cut.tar.xz")
+    assert not Path("results").exists()
     lock = tmp_path / ".snakemake/locks/0.output.lock"
     lock.parent.mkdir(parents=True)
     lock.write_text(f"{file}\n")

@@ -106,7 +106,7 @@ def test_a_mistyped_family_names_the_nearest(project, family, words):
 def test_metrics_of_an_unknown_data_set_or_seed_are_refused(project):
     for name, said in (
         ("transformer-mlm.reqa-1pct/question/seed1", "no data set 'question'"),
-        ("bm25.reqa-1pct/questions/seed9", "no seed9"),
+        ("transformer-mlm.reqa-1pct/questions/seed9", "no seed9"),
     ):
         ended = project.run("--cores", "1", f"results/demo/metrics/{name}.json")
         assert ended.code != 0 and "Job stats" not in ended.text

@@ -13,6 +13,7 @@ in the "first section"); there are no links.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -37,22 +38,31 @@ class UnreadableFile(DataError):
 def files_inside(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
     """The files below a folder that end in one of the suffixes, by their places in it, in the order of the names. Nothing hidden;
     links to folders and links to nothing are passed over."""
-    return [file for file in _walk(folder) if file.name.lower().endswith(suffixes) and (folder / file).is_file()]
+    return [file for file in _walk(folder) if file.name.lower().endswith(suffixes) and _is_file(folder / file)]
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError as error:  # in a folder whose files are listed and closed
+        _refuse(error)
 
 
 def _walk(folder: Path) -> list[Path]:
     """Files and links in a folder and in those below it, in the order of the names. Hidden folders, which can be large (``.git``,
-    ``.venv``, caches), are not looked into."""
+    ``.venv``, caches), and ``lost+found``, which is the system's, are not looked into."""
     found = []
-    for place, folders, files in os.walk(folder, onerror=_refuse_folder):
-        folders[:] = [name for name in folders if name[0] != "."]
+    for place, folders, files in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if name[0] != "." and name != "lost+found"]
         links = [name for name in folders if os.path.islink(os.path.join(place, name))]
         found += [Path(place, name).relative_to(folder) for name in (*links, *files) if name[0] != "."]
     return sorted(found, key=lambda file: file.parts)
 
 
-def _refuse_folder(error: OSError) -> NoReturn:
-    raise DataError(f"{error.filename}: cannot be read: {error.strerror}; expected a readable folder.")
+def _refuse(error: OSError) -> NoReturn:
+    raise DataError(
+        f"{error.filename}: cannot be read: {error.strerror}; expected a file or folder that can be read."
+    ) from None
 
 
 def refuse_links_out(folder: Path, files: Iterable[Path]) -> None:
@@ -65,8 +75,8 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
 
     Of a folder, what :func:`files_inside` finds.
 
-    Raises DataError for a folder without such a file, a file that cannot be opened or whose name is not UTF-8 (titles and ids
-    are made of it), and what :func:`refuse_links_out` raises.
+    Raises DataError for a folder without such a file, what cannot be read, a file whose name is not UTF-8 (titles and ids are
+    made of it), and what :func:`refuse_links_out` raises.
     """
     found: list[tuple[Path, Path]] = []
     for path in map(Path, paths):
@@ -86,19 +96,20 @@ def text_files(paths: Iterable[Path], suffixes: tuple[str, ...] = SUFFIXES) -> l
                 f"{folder}: the file name {os.fsencode(file)!r} is not UTF-8; expected one that can be written in a corpus: "
                 f"rename the file."
             ) from None
+        path = folder / file
         try:
-            (folder / file).open("rb").close()
+            path.stat()
         except OSError as error:
-            raise DataError(f"{folder / file}: cannot be read: {error.strerror}; expected a file of text.") from None
+            _refuse(error)
+        if not os.access(path, os.R_OK):
+            _refuse(PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path)))
     return found
 
 
 def passed_over(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[Path]:
     """What :func:`text_files` omits of a folder, in the order of the names: files with other suffixes, links that lead
     nowhere or to folders; nothing hidden."""
-    if not folder.is_dir():
-        return []
-    taken = {file for _, file in text_files([folder], suffixes)}
+    taken = set(files_inside(folder, suffixes))
     return [file for file in _walk(folder) if file not in taken]
 
 

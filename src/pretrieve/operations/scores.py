@@ -194,10 +194,11 @@ def brought(root: Path) -> dict[tuple[str, str], str]:
 
 def made_elsewhere(path: Path, root: Path) -> set[str]:
     """The metrics files that another processor than this one has made: of an archive, if there is one, or taken to ``root``."""
+    own = cpu_model()
     there = _manifest(path, read_scores(path))["scores"] if path.is_file() else {}
-    files = {file for file, entry in there.items() if entry["cpu"] != cpu_model()}
-    came = {file: digest for (file, digest), entry in taken(root).items() if entry["cpu"] != cpu_model()}
-    return files | {file for file, digest in came.items() if Path(file).is_file() and sha256_of(Path(file)) == digest}
+    files = {file for file, entry in there.items() if entry["cpu"] != own}
+    came = {made for made, entry in taken(root).items() if entry["cpu"] != own}
+    return files | {file for file, digest in came if Path(file).is_file() and sha256_of(Path(file)) == digest}
 
 
 def origins(path: Path) -> list[str]:
@@ -240,17 +241,21 @@ def take(
     found = chains(wanted, remaining(asked, wanted, again=True))
     jobs = [job for chain in found.values() for job in chain]
     places = data_places(jobs)
+    check_alone(plan.root)
     build(asked, plan, places, cores)
     here = data_hashes(places)
     stale = [place for place in places if here[place] != manifest["data"].get(place)]
     refused |= _refused(found, kept, stale, any_code)
     files = [file for file in wanted if file not in refused]
     runs = needed_runs(asked, plan, jobs, answers=True)
-    check_alone(plan.root)
-    if files:  # first, or what a killed call has placed would count as made here
-        write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in files})
-    _place(path, contents, {file: records(file, found[file], runs) for file in files}, kept)
+    for file in files:
+        if hashlib.sha256(contents.get(file, b"")).hexdigest() != kept[file]["sha256"]:
+            raise DataError(f"{path}: {file} is missing or is not what {MANIFEST} says: copy the archive again.")
     if files:
+        check_alone(plan.root)
+        # First, or what a killed call has placed would count as made here.
+        write_json(f"{plan.root}/taken/{sha256_of(path)[:12]}.json", {file: kept[file] for file in files})
+        _place(contents, {file: records(file, found[file], runs) for file in files})
         touch(asked, files)
     return files, refused
 
@@ -269,13 +274,8 @@ def _refused(found: Chains, kept: dict[str, dict[str, Any]], stale: Iterable[str
     return refused
 
 
-def _place(
-    path: Path, contents: dict[str, bytes], files: Mapping[str, Sequence[str]], kept: dict[str, dict[str, Any]]
-) -> None:
-    """Write some scores, each with its ``files``; all scores are compared first."""
-    for file in files:
-        if hashlib.sha256(contents.get(file, b"")).hexdigest() != kept[file]["sha256"]:
-            raise DataError(f"{path}: {file} is missing or is not what {MANIFEST} says: copy the archive again.")
+def _place(contents: dict[str, bytes], files: Mapping[str, Sequence[str]]) -> None:
+    """Write some scores, each with its ``files``."""
     for file, names in files.items():
         for name in names:
             if name in contents and (name == file or not Path(name).is_file()):

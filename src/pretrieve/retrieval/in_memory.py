@@ -60,7 +60,7 @@ def _numbers(vectors: object, name: str) -> np.ndarray:
         found = np.asarray(vectors)
         if found.dtype.kind == "c":
             raise TypeError("complex numbers")
-        return found.astype(np.float32)
+        return found.astype(np.float32, copy=False)
     except (TypeError, ValueError, RuntimeError) as error:  # the last is torch's, of a tensor with a gradient
         raise DataError(f"dense search: {name}: {error}; expected a matrix ({name}, dim) of real numbers.") from None
 

@@ -108,9 +108,13 @@ def load(
     directory, about = Path(directory), {}
     try:
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # a word that torch does not know; a GPU that it does not find
+    except (
+        RuntimeError,
+        AssertionError,
+        TypeError,
+    ) as error:  # a word that torch does not know; a GPU that it does not find
         raise ConfigError(
-            f"device={str(device)!r}: {str(error).splitlines()[0]}; expected one that torch has here, as 'cpu'."
+            f"device={str(device)!r}: {str(error).splitlines()[0]}; expected one that torch has here, such as 'cpu'."
         ) from None
     lengths = {
         name: given_number(length, name, expected="a number of tokens, 1 or more")

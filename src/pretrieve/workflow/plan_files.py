@@ -15,6 +15,7 @@ from pretrieve.raw import hub
 from pretrieve.references.cases import case_files, is_case
 from pretrieve.references.figures import Figure
 from pretrieve.workflow import rehearsal as overrides
+from pretrieve.workflow.commands import REHEARSAL, command
 from pretrieve.workflow.figure_inputs import cells_of
 from pretrieve.workflow.job_options import PUBLISHED, lineage, recipe_options
 from pretrieve.workflow.scales import (
@@ -72,10 +73,12 @@ class PlanFiles:
 
     def refuse_page(self, target: str) -> NoReturn:
         """Raises ConfigError for a target that looks like a file of a table or figure, or like metrics, and is none."""
-        if (scale := target.split("/")[1]) != self.scale_name:
-            raise ConfigError(
-                f"target {target}: this run makes {self.root}/…; for another scale: --config scale={scale}, after the target"
-            )
+        if not target.startswith(f"{self.root}/"):
+            scale, scales = target.split("/")[1], sorted(self.config["scales"])
+            hint = f"no scale {scale!r}; the scales are {', '.join(scales)}{nearest(scale, scales)}"
+            if scale.removesuffix(REHEARSAL) in scales:
+                hint = f"to make it: {command([target], scale)}"
+            raise ConfigError(f"target {target}: this run makes {self.root}/…; {hint}")
         if "/metrics/" in target:
             raise ConfigError(f"target {target}: {self._wrong_in(target)}")
         what, names = ("figure", self.figures) if "/figures/" in target else ("table", self.all_tables)
@@ -96,6 +99,8 @@ class PlanFiles:
         ):
             if name not in known:
                 return f"no {what} {name!r}; expected one of {', '.join(known)}{nearest(name, known)}"
+        if encoder == "bm25":
+            return f"no {file}; BM25 has seed0.json alone"
         seeds = ", ".join(map(str, self.seeds))
         return f"no {file}; this run has the seeds {seeds}: for more, --config 'seeds=[{seeds}, …]' after the target"
 

@@ -134,7 +134,11 @@ def check_alone(root: str) -> None:
     """Raise DataError when Snakemake's lock is on files of ``root`` (``results/{scale}``): :func:`touch` would be refused, after
     they were placed, and a later change never be seen."""
     for lock in Path(".snakemake/locks").glob("*.lock"):
-        if any(line.startswith(f"{root}/") for line in lock.read_text(encoding="utf-8", errors="replace").splitlines()):
+        try:
+            files = lock.read_text(encoding="utf-8", errors="replace").splitlines()
+        except FileNotFoundError:  # the run has ended meanwhile
+            continue
+        if any(file.startswith(f"{root}/") for file in files):
             raise DataError(
                 f"{lock}: a run is at work on {root}, or was killed; nothing is placed beside it. Wait until it has ended; if "
                 "none is alive, remove its lock (snakemake --unlock), and run the same command again."

@@ -71,6 +71,7 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
         for path, (manifest, jobs) in came.items():
             unpack(path, manifest, jobs, place)
         stay = {file for manifest in manifests for file in manifest.get("stay", ())}
+        check_alone(plan.root)  # again: unpacking takes minutes
         unscored = [job for job in taken.jobs if not _is_scored(job, place, folder, stay)]
         for job in taken.jobs:
             taken.files += _install(job, place)
