@@ -88,7 +88,9 @@ onsuccess:
     elapsed = f"{time.time() - STARTED:.0f}"
     report = f"report-time --results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
     # Beside a container, too. What it cannot tell, as when the clock was put back, makes no finished run a failed one.
-    shell(f"{{sys.executable:q}} -m pretrieve {report} || echo All is made, but its times cannot be told: see above. >&2")
+    shell(
+        f"{{sys.executable:q}} -m pretrieve {report} || echo All is made, but its times cannot be told: see above. >&2"
+    )
 
 
 onerror:

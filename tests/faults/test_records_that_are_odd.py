@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "workflow"))
 
 from miniature import Workflow, clone, environment
-from test_my_corpus import TARGET, with_small_start
+from own_corpus import TARGET, with_small_start
 from tiny_science import change_config
 
 #: Letters of a language that writes no blanks.
