@@ -87,7 +87,7 @@ onsuccess:
         forget_finished(ROOT)
     elapsed = f"{time.time() - STARTED:.0f}"
     report = f"report-time --results {shlex.quote(ROOT)} --since {STARTED} --elapsed {elapsed}"
-    # Beside a container, too. What it cannot tell, as when the clock was put back, makes no finished run a failed one.
+    # Also beside a container. A finished run stays a success if its times cannot be told, as after the clock was put back.
     shell(
         f"{{sys.executable:q}} -m pretrieve {report} || echo All is made, but its times cannot be told: see above. >&2"
     )

@@ -93,8 +93,8 @@ def test_a_search_that_is_longer_than_a_call_is_named(
     monkeypatch.setattr(programs, "run_call", stop)
     for expected in (
         "",
-        f"  {JOBS[1].name} has now been stopped 2 times; of it, only whole shards of vectors are kept. "
-        "If it does not end, give more --minutes.\n",
+        f"  {JOBS[1].name} has now been stopped 2 times; it keeps only finished shards of vectors. "
+        "If it never ends, give more --minutes.\n",
     ):
         assert {runner._run(one, HOW, False) for one in JOBS[:2]} == {"stopped"}
         assert capsys.readouterr().out == expected

@@ -6,7 +6,7 @@ that are read beside them, of the runs that a table shows texts of, and of ``sco
 
 * ``scale``
 * ``scores``: metrics file → ``arguments`` and ``code`` (:func:`fingerprint`), ``sha256``, and the ``commit`` whose
-  code makes it and the ``cpu`` that made it, of a run that a slice brought its device
+  code makes it and the ``cpu`` that made it (the device, where a slice brought the run)
 * ``data``: place → file → SHA-256 of what the jobs read
 
 A score is taken only where the same would be made here: calls (:attr:`pretrieve.operations.bundle.jobs.Call.key`), code and data

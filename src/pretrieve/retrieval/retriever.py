@@ -108,11 +108,8 @@ def load(
     directory, about = Path(directory), {}
     try:
         torch.empty(0, device=device)
-    except (
-        RuntimeError,
-        AssertionError,
-        TypeError,
-    ) as error:  # a word that torch does not know; a GPU that it does not find
+    # A word that torch does not know, a GPU that it does not find, or no word at all.
+    except (RuntimeError, AssertionError, TypeError) as error:
         raise ConfigError(
             f"device={str(device)!r}: {str(error).splitlines()[0]}; expected one that torch has here, such as 'cpu'."
         ) from None

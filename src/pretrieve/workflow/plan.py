@@ -302,7 +302,7 @@ def _tree(names: Iterable[str]) -> str:
 def family_pattern(families: frozenset[str], encoders: frozenset[str], recipes: frozenset[str]) -> str:
     """A regular expression that matches, of all families of ``encoders`` and ``recipes``, exactly these in front of ``-SIZE/``.
     Where it is shorter, the others are excluded instead: Python compiles a letter in a microsecond, and a run has a thousand
-    patterns. Names that are not there then pass, and :meth:`ModelRules.encoder_weights` refuses them."""
+    patterns. Then unknown names pass, and :meth:`ModelRules.encoder_weights` refuses them."""
     others = _every(encoders, recipes) - families
     excluding = rf"(?!(?:{_by_recipe(others, encoders)})-[a-z0-9]+/)[^/.]+\.[^/]+"
     return min(_by_recipe(families, encoders), excluding, key=len)

@@ -131,8 +131,8 @@ def snakemake(asked: Asked, options: Sequence[str], files: Iterable[str], quiet:
 
 
 def check_alone(root: str) -> None:
-    """Raise DataError when Snakemake's lock is on files of ``root`` (``results/{scale}``): :func:`touch` would be refused, after
-    they were placed, and a later change never be seen."""
+    """Raise DataError when Snakemake's lock is on files of ``root`` (``results/{scale}``). Snakemake would then refuse
+    :func:`touch`, and never see a later change of what was placed."""
     for lock in Path(".snakemake/locks").glob("*.lock"):
         try:
             files = lock.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -2,7 +2,7 @@
 
 **The end of a slice.** Training asks after every step whether it is to stop (:func:`after`); the next slice continues from what
 was saved. What has no state to save, such as a search, is ended by :func:`alarm`, wherever it is, and begins again: its files
-appear whole or not at all, and whole shards of vectors stay. A moment is a value of ``time.monotonic``; infinity means never.
+appear whole or not at all. Finished shards of vectors stay. A moment is a value of ``time.monotonic``; infinity means never.
 
 **Scores.** A metrics file needs ranx. Where that is missing, it is made when the run has been brought home (:func:`score`); what
 a slice shows, and sends home in its manifest, is a :func:`preview`, by the definitions of :mod:`pretrieve.evaluation.metrics`; a

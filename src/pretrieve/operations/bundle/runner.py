@@ -244,8 +244,8 @@ def _run(job: Job, how: How, scored: bool) -> str:
         except Stopped:
             write_json(partial, made := record())
             if made["slices"] > 1 and job.call.program not in ("pretrain", "finetune"):
-                said = f"has now been stopped {made['slices']} times; of it, only whole shards of vectors are kept"
-                print(f"  {job.name} {said}. If it does not end, give more --minutes.", flush=True)
+                said = f"has now been stopped {made['slices']} times; it keeps only finished shards of vectors"
+                print(f"  {job.name} {said}. If it never ends, give more --minutes.", flush=True)
             return "stopped"
         except PretrieveError as error:
             shared = isinstance(error, OutOfMemory) and how.machine["processes"] != "1"

@@ -125,8 +125,8 @@ def assumed_gpu(name: str, cpu: Rates, mfu: float = MFU) -> Rates:
 
 
 def usable_cores(limit: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
-    """Cores that this process may use; in a container at most its share of processor time (Linux, control groups v2: microseconds
-    in each period, or ``max``), which no other number shows."""
+    """Cores that this process may use; in a container at most its share of processor time. ``limit``: control groups v2 write
+    there microseconds, or ``max``, and those of the period."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
         share, period = map(int, limit.read_text(encoding="ascii").split())

@@ -10,10 +10,9 @@
   case of an example table, whose query is chosen again
 * ``absent``: not compared: the fresh run has made it with none of the published seeds
 
-On the processor and with the packages of the published run nothing is random, so the tolerance is zero there, unless a GPU or,
-for a seed that was joined, another processor made a score; and everywhere for BM25 and for counts, in which no matrix product is
-rounded. Elsewhere it is twice the error of the difference of two means over S
-seeds, √(2 (q + s) / S):
+The tolerance is zero everywhere for BM25 and for counts, in which no matrix product is rounded. It is zero for all scores on the
+processor and with the packages of the published run, for nothing is random there; except scores that a GPU made, or, of a joined
+seed, another processor. Elsewhere it is twice the error of the difference of two means over S seeds, √(2 (q + s) / S):
 
 * q: the variance of one run over its n test queries, p (1 − p) / n, where p is the mean of both runs. No score between 0 and 1
   with mean p has more (Bhatia & Davis 2000, *A better bound on the variance*).
