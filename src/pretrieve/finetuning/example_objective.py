@@ -14,23 +14,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from pretrieve.base.errors import ConfigError, DataError
-from pretrieve.models.dual_encoder import DualEncoder
+from pretrieve.base.errors import DataError
 from pretrieve.tasks.example_task import ExampleData
 from pretrieve.text.packing import Packed
 from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, cut_step, epoch_order, tokens_of_each
-
-
-def one_tower(model: DualEncoder, what: str) -> nn.Module:
-    """The tower of a model that has one; texts of equal standing (two sentences) have no query side.
-
-    Raises ConfigError for a model with two towers.
-    """
-    if model.sharing != "sde":
-        raise ConfigError(
-            f"{what} compares two texts of one kind, but sharing {model.sharing!r} has two towers; use 'sde'."
-        )
-    return model.query
 
 
 class ExampleObjective:

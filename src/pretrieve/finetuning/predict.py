@@ -21,8 +21,7 @@ from torch import nn
 from torch.nn import functional
 
 from pretrieve.finetuning.classification import check_classes
-from pretrieve.finetuning.example_objective import one_tower
-from pretrieve.finetuning.sentences import distances
+from pretrieve.finetuning.sentences import distances, one_tower
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.retrieval.embed import encode
@@ -34,11 +33,7 @@ IMPRESSIONS = 8192
 
 
 def predict(
-    model: DualEncoder | CrossEncoder,
-    data: ExampleData,
-    rows: np.ndarray,
-    options: Mapping[str, Any],
-    device: Device,
+    model: DualEncoder | CrossEncoder, data: ExampleData, rows: np.ndarray, options: Mapping[str, Any], device: Device
 ) -> dict[str, np.ndarray]:
     """Example id → its scores (m,) float32, in the order of rows (n,).
 

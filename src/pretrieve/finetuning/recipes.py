@@ -156,11 +156,7 @@ _RECIPES: dict[str, Recipe] = {
         data=Ranking(_AS_IT_IS, false_negatives="masked"),
         run=Run(_AS_IT_IS, batch=1, steps=0, learning_rate=1e-5, query_length=256, passage_length=256),
     ),
-    "sts": Recipe(
-        kind="regression",
-        model=Model(_STS, similarity="cosine", pooling="mean"),
-        run=_SENTENCES_RUN,
-    ),
+    "sts": Recipe(kind="regression", model=Model(_STS, similarity="cosine", pooling="mean"), run=_SENTENCES_RUN),
     "sections": Recipe(
         kind="triplet",
         model=Model(_SECTIONS, pooling="mean"),

@@ -23,12 +23,27 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn import functional
 
-from pretrieve.finetuning.example_objective import ExampleObjective, one_tower
+from pretrieve.base.errors import ConfigError
+from pretrieve.finetuning.example_objective import ExampleObjective
 from pretrieve.models.batch import Batch
+from pretrieve.models.dual_encoder import DualEncoder
 from pretrieve.tasks.example_task import TOP_SCORE
 from pretrieve.text.packing import Packed
+
+
+def one_tower(model: DualEncoder, what: str) -> nn.Module:
+    """The tower of a model that has one; texts of equal standing (two sentences) have no query side.
+
+    Raises ConfigError for a model with two towers.
+    """
+    if model.sharing != "sde":
+        raise ConfigError(
+            f"{what} compares two texts of one kind, but sharing {model.sharing!r} has two towers; use 'sde'."
+        )
+    return model.query
 
 
 def cosine_regression(first: torch.Tensor, second: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:

@@ -76,12 +76,7 @@ class EnhancedDecoder(nn.Module):
         return body.dropout(body.embedding_norm(x))
 
     def forward(
-        self,
-        cls: torch.Tensor,
-        body: Transformer,
-        batch: Batch,
-        rows: torch.Tensor,
-        visible: Sequence[torch.Tensor],
+        self, cls: torch.Tensor, body: Transformer, batch: Batch, rows: torch.Tensor, visible: Sequence[torch.Tensor]
     ) -> torch.Tensor:
         """States (m, d) that predict the words at ``rows``.
 

@@ -99,14 +99,7 @@ class JointEncoder(nn.Module):
     Raises ConfigError for an unknown word, a ``top`` below 1 or above V, or a body other than a Transformer.
     """
 
-    def __init__(
-        self,
-        config: BodyConfig,
-        shape: JointShape,
-        seed: int,
-        head: str = "linear",
-        tower: int = 0,
-    ) -> None:
+    def __init__(self, config: BodyConfig, shape: JointShape, seed: int, head: str = "linear", tower: int = 0) -> None:
         super().__init__()
         parts, top, choices = shape.parts, shape.top, config.vocabulary_size - len(set(shape.zeroed))
         check_choice("joint representation: parts", parts, PARTS)

@@ -174,11 +174,7 @@ OPTIONS: dict[str, dict[str, Option]] = {
 }
 
 #: The preset of an encoder that names none: what is nearest to how the published numbers were made.
-DEFAULT_PRESET = {
-    "seed-encoder": "official_code",
-    "retromae": "official_code",
-    "dupmae": "official_code",
-}
+DEFAULT_PRESET = {"seed-encoder": "official_code", "retromae": "official_code", "dupmae": "official_code"}
 
 
 def resolve(

@@ -66,7 +66,7 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
     rng = np.random.default_rng([seed, 111])
     article = np.flatnonzero(np.diff(bounds))
     start, end = bounds[article], bounds[article + 1]
-    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    found = [(np.empty(0, dtype=np.int64),) * 3]
     while len(article):
         longest = np.minimum(start + length, end)
         target = longest
@@ -84,8 +84,6 @@ def build_blocks(store: TokenStore, length: int, short: float = 0.0, seed: int =
         found.append((start, np.minimum(stop - start, length), article))
         more = stop < end
         start, end, article = stop[more], end[more], article[more]
-    if not found:
-        return Blocks(*(np.empty(0, dtype=np.int64) for _ in range(3)))
     starts, lengths, articles = (np.concatenate(column) for column in zip(*found, strict=True))
     order = np.argsort(starts)
     return Blocks(starts[order], lengths[order], articles[order])

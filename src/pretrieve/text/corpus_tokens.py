@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 from tokenizers import Tokenizer
@@ -19,12 +18,9 @@ def build_vocabulary(corpus: Path, size: int, given: Path | None, out: Path) -> 
     if given is not None:
         tokenizer = given_tokenizer(given)
     else:
-
-        def texts() -> Iterator[str]:
-            yield from (text for (text,) in read_rows(corpus / "passages.parquet", ["text"]))
-            yield from (title for (title,) in read_rows(corpus / "articles.parquet", ["title"]))
-
-        tokenizer = train_wordpiece(texts(), size)
+        columns = {"passages": "text", "articles": "title"}.items()
+        texts = (text for table, column in columns for (text,) in read_rows(corpus / f"{table}.parquet", [column]))
+        tokenizer = train_wordpiece(texts, size)
     write_text(out, tokenizer.to_str(pretty=True))
     return tokenizer
 

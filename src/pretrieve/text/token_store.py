@@ -157,8 +157,7 @@ def _write_arrays(
             progress.advance(len(ends))
     section_of, article_of = np.asarray(sections), np.asarray(articles)
     for level, owner in (("section", section_of), ("article", article_of)):
-        wrong = np.flatnonzero(np.diff(owner) < 0)
-        if len(wrong):
+        if len(wrong := np.flatnonzero(np.diff(owner) < 0)):
             raise DataError(
                 f"{files['tokens'].path.parent}: passage {int(wrong[0]) + 1} is out of order: its {level} comes before the last "
                 "one."

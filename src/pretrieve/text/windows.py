@@ -100,7 +100,6 @@ class PassageWindows:
     def pack(self, rows: np.ndarray) -> Packed:
         """The windows of rows (m,)."""
         store, owner, n = self._store, self.windows.documents[rows], len(rows)
-        sep = constant(store.special.sep, n)
         packed = pack(
             [
                 constant(store.special.cls, n),
@@ -108,7 +107,7 @@ class PassageWindows:
                 Part(store.tokens, self._sentence_starts[owner], self._sentence_lengths[owner]),
                 constant(store.special.sep, n, where=self._fronted[owner]),
                 Part(store.tokens, self._starts[owner] + self.windows.offsets[rows], self.windows.lengths[rows]),
-                sep,
+                constant(store.special.sep, n),
             ],
             self._max_length,
         )

@@ -23,8 +23,7 @@ def _alphabet(words: Mapping[str, int], limit: int) -> set[str]:
     for word, count in words.items():
         for character in word:
             counts[character] += count
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return {character for character, _ in ranked[:limit]}
+    return set(sorted(counts, key=lambda character: (-counts[character], character))[:limit])
 
 
 def wordpiece_entries(

@@ -109,11 +109,7 @@ def tokens_of_each(packed: Packed) -> np.ndarray:
 
 
 def cut_step(
-    items: Any,
-    pack: Callable[[Any], MicroBatch],
-    tokens: Callable[[Any], np.ndarray],
-    budget: int,
-    parts: int,
+    items: Any, pack: Callable[[Any], MicroBatch], tokens: Callable[[Any], np.ndarray], budget: int, parts: int
 ) -> list[MicroBatch]:
     """Cut the items of a step into micro-batches, as :func:`cut_evenly`. items: n of them, indexable by an array of positions;
     pack: items → their micro-batch; tokens: the ``data`` of that of all items → tokens of each item (n,)."""

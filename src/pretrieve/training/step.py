@@ -47,7 +47,8 @@ def accumulate(
     """Add this process's share of the gradient of ``Σ weight · mean`` to the parameters; ``seeds`` is (seed, step)."""
     totals = {term: sum(batch.counts.get(term, 0) for batch in batches) for term in objective.terms}
     own = processes.share(batches)
-    sums: dict[str, torch.Tensor] = {}
+    # On the device: a term of which this process has no part is a zero there too, and nccl adds nothing else.
+    sums = {term: torch.zeros((), dtype=torch.float64, device=device.device) for term in objective.terms}
     seen: list[tuple[MicroBatch, torch.Tensor]] = []
 
     def weigh(losses: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -56,7 +57,7 @@ def accumulate(
     def note(batch: MicroBatch, losses: dict[str, torch.Tensor]) -> None:
         for term, value in losses.items():
             value = value.detach().double()
-            sums[term] = sums.get(term, 0) + value
+            sums[term] = sums[term] + value
             seen.append((batch, value))
 
     if not isinstance(objective, ContrastiveObjective):
@@ -66,7 +67,7 @@ def accumulate(
                 losses = objective.losses(batch)
             weigh(losses).backward()
             note(batch, losses)
-        return _finish(objective, sums, totals, seen, processes, device)
+        return _finish(sums, totals, seen, processes)
 
     def encode(number: int, batch: MicroBatch, with_losses: bool) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         _seed_dropout(*seeds, number)
@@ -92,7 +93,7 @@ def accumulate(
         if ends:
             torch.autograd.backward(ends, gradients)
         note(batch, losses)
-    result = _finish(objective, sums, totals, seen, processes, device)
+    result = _finish(sums, totals, seen, processes)
     # Every process has the whole contrast; it is not a sum over processes.
     for term, value in contrast.items():
         result.means[term] = float(value.detach().double()) / max(totals[term], 1)
@@ -108,22 +109,14 @@ def _seed_dropout(seed: int, step: int, number: int) -> None:
 
 
 def _finish(
-    objective: Objective | ContrastiveObjective,
     sums: dict[str, torch.Tensor],
     totals: dict[str, int],
     seen: list[tuple[MicroBatch, torch.Tensor]],
     processes: Processes,
-    device: Device,
 ) -> Accumulated:
-    # On the device: a term of which this process has no part is a zero there too, and nccl adds nothing else.
-    values = torch.zeros(len(objective.terms), dtype=torch.float64, device=device.device)
-    for place, term in enumerate(objective.terms):
-        if term in sums:
-            values[place] = sums[term]
-    values = processes.add(values).tolist()
-    means = {term: value / max(totals[term], 1) for term, value in zip(objective.terms, values, strict=True)}
-    bad: list[MicroBatch] = []
-    if not all(map(math.isfinite, values)):
-        # Several terms of one micro-batch can be wrong; it is named once.
-        bad = list({id(batch): batch for batch, value in seen if not bool(value.isfinite())}.values())
-    return Accumulated(means, bad)
+    values = processes.add(torch.stack(list(sums.values()))).tolist()
+    means = {term: value / max(totals[term], 1) for term, value in zip(sums, values, strict=True)}
+    if all(map(math.isfinite, values)):
+        return Accumulated(means, [])
+    # Several terms of one micro-batch can be wrong; it is named once.
+    return Accumulated(means, list({id(batch): batch for batch, value in seen if not bool(value.isfinite())}.values()))
