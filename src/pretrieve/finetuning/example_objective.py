@@ -53,16 +53,14 @@ class ExampleObjective:
         self._budget = budget or TOKEN_BUDGET[self.device.type]
 
     def prepare(self) -> None:
-        """Check that model, task and options go together, and keep what the loss needs; called before the examples are
-        read. A subclass that needs nothing has none."""
+        """Check that model, task and options go together, and keep what the loss needs; before the examples are read."""
 
     def __len__(self) -> int:
         """What an epoch has: examples, or what the objective makes of them."""
         return len(self._items)
 
     def items(self, rows: np.ndarray) -> np.ndarray:
-        """(m, …) what is trained on, made of example rows (n,): the rows themselves, unless a subclass says
-        otherwise."""
+        """(m, …) what is trained on, made of example rows (n,); here the rows themselves."""
         return rows
 
     def packs(self, items: np.ndarray, draw: int) -> tuple[Packed, ...]:

@@ -151,11 +151,8 @@ class Groups:
         return math.inf
 
     def at(self, step: int, batch: int) -> Group:
-        """The groups of a step of ``batch`` examples (all, where there are fewer), sorted by query and relevant
-        document.
-
-        Where one epoch ends and the next begins, the same group can come twice: once is enough.
-        """
+        """As :class:`StepGroups` has it. Where one epoch ends and the next begins, the same group can come twice: once is
+        enough."""
         batch = min(batch, len(self))
         first = step * batch
         examples = epoch_order(len(self), self._seed, first, batch)

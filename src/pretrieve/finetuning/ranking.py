@@ -14,8 +14,8 @@ pairwise, hinge            each query's relevant document against its own negati
 of that query's sum: a document that stands in the batch twice is not its own negative, and neither is another answer.
 ``kept``: it is a negative like all others, as in tevatron, DPR, RetroMAE and T5X.
 
-With several processes, or more tokens than the budget, the step is cut between queries: a query stays with its group,
-and the gradient cache (:mod:`pretrieve.training.step`) makes the loss that of the whole batch.
+With several processes, or more tokens than the budget, the step is cut between queries, and the gradient cache
+(:mod:`pretrieve.training.step`) makes the loss that of the whole batch.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ class RankingObjective:
         return self.groups.known_until(step)
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """The groups of a step, in parts whose texts fit into the token budget (or of one query); as many for each of
-        ``parts`` processes, where there are that many queries."""
+        """The groups of a step, cut by the tokens of their texts; a query stays with its group."""
         group = self.groups.at(step, self.options["batch"])
         return cut_step(group, self._pack, self._tokens, self._budget, parts)
 

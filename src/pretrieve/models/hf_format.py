@@ -88,7 +88,7 @@ def to_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[s
 def from_saved_names(state: dict[str, torch.Tensor], config: BodyConfig) -> dict[str, torch.Tensor]:
     """The reverse of :func:`to_saved_names`; BERT's pooler and position ids are omitted.
 
-    Raises DataError when a name does not belong to such a model, or a layer lacks one of its matrices; the message lists them.
+    Raises DataError when a name does not belong to such a model, or a layer lacks one of its matrices.
     """
     if config.kind == "bow-mlp":
         return state
@@ -149,10 +149,7 @@ class Checkpoint:
 def save_encoder(
     directory: Path, encoder: Encoder, heads: Mapping[str, torch.nn.Module] | None = None, about: dict | None = None
 ) -> None:
-    """Write an encoder directory (files in the module's table); ``about`` goes into ``pretrieve.json``.
-
-    heads: name → what was trained beside the body; with them pre-training can continue.
-    """
+    """Write an encoder directory. heads: name → what was trained beside the body; about: more for ``pretrieve.json``."""
     write_model(directory, encoder.body, encoder.config, {"projection": encoder.projection, **(heads or {})})
     info = {
         "body": encoder.config.to_dict(),
@@ -202,8 +199,7 @@ def load_encoder(directory: Path) -> tuple[Encoder, dict]:
     """Read an encoder directory; returns the encoder, whose projection is a fresh one where it was pre-trained without, and what
     ``pretrieve.json`` says.
 
-    Raises DataError when a file is missing or damaged, or its tensors do not fit the configuration; the message lists the
-    names.
+    Raises DataError when a file is missing or damaged, or its tensors do not fit the configuration.
     """
     saved = read_encoder(directory)
     return encoder_of(saved), saved.about
@@ -220,10 +216,7 @@ def encoder_of(saved: Checkpoint) -> Encoder:
 
 
 def load_tensors(module: torch.nn.Module, state: dict[str, torch.Tensor], path: Path) -> None:
-    """Put tensors into a module.
-
-    Raises DataError when names or shapes differ; the message lists them, and ``path``.
-    """
+    """Put tensors into a module. Raises DataError when names or shapes differ; the message lists them, and ``path``."""
     own = module.state_dict()
     missing, extra = sorted(own.keys() - state.keys()), sorted(state.keys() - own.keys())
     wrong = [

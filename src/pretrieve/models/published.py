@@ -1,4 +1,4 @@
-"""Encoders that others have published, as starting points: by the names in their files, without their code.
+"""Encoders that others have published, as starting points: by the names in their files, and without running their code.
 
 :func:`read_start` takes a directory of this project or any layout of :mod:`pretrieve.raw.checkpoint_files`. What it
 finds:
@@ -14,8 +14,6 @@ body                               BERT, RoBERTa (also XLM-R, CamemBERT), ELECTR
 Left out on purpose: BERT's pooler and next-sentence head, ELECTRA's heads, T5's decoder, coCondenser's ``co_target``
 (the labels of one batch), and, with a line that says so, the heads of fine-tuned models. Everything else that is
 unknown, missing or of a wrong shape is an error: a start that is only half loaded would train all the same.
-
-:func:`read_tensors` reads the files of weights, .safetensors, .bin and .pt, and runs no code of theirs.
 
 Sources of the names: luyug/Condenser@74880ab modeling.py:34-131, 172-176; staoxiao/RetroMAE@ee37587 modeling.py;
 FlagOpen/FlagEmbedding retromae_pretrain/modeling.py; microsoft/SEED-Encoder@ececaa9 model/models.py:309-331 and
@@ -72,8 +70,7 @@ class Published:
 def read_start(path: Path) -> Checkpoint:
     """Read what pre-training starts from: an encoder directory of this project, or a published checkpoint.
 
-    Raises DataError when there is no checkpoint, or it is damaged, incomplete, or of a model that is not supported; with the
-    path and the names.
+    Raises DataError when there is no checkpoint, or it is damaged, incomplete, or of a model that is not supported.
     """
     files = find_checkpoint(Path(path))
     if files.own:

@@ -45,8 +45,7 @@ _AGAIN = "Delete the directory and run snakemake again."
 
 
 def save_retriever(directory: Path, dual: DualEncoder, about: dict | None = None) -> None:
-    """Write a retriever's directory (the module's table); equal retrievers give equal bytes. about: more for
-    ``pretrieve.json``."""
+    """Write a retriever's directory; equal retrievers give equal bytes. about: more for ``pretrieve.json``."""
     document, query = core(dual.document), core(dual.query)
     info = {"sharing": dual.sharing, "representation": dual.representation, "width": dual.width}
     if isinstance(document, JointEncoder):
@@ -144,7 +143,7 @@ def _check_files(directory: Path, about: dict) -> None:
 
 
 def save_cross_encoder(directory: Path, model: CrossEncoder, about: dict | None = None) -> None:
-    """Write a cross-encoder's directory (the module's docstring)."""
+    """Write a cross-encoder's directory."""
     (directory / INFO).unlink(missing_ok=True)
     write_model(directory, model.body, model.config, model.heads())
     own = {"kind": "cross-encoder", "classes": model.classes, "pooling": model.pooling, "body": model.config.to_dict()}

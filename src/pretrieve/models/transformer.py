@@ -219,9 +219,8 @@ class Transformer(nn.Module):
     def forward(self, batch: Batch, first_only: bool = False, asking: Asking | None = None) -> torch.Tensor:
         """Hidden states of the last layer, (T, d) in packed order.
 
-        ``first_only``: only those of each sequence's first token, (n, d) in packed order; the last layer is then computed
-        for these alone, which saves most of it when the [CLS] vector is all that is wanted. ``asking``: as in
-        :meth:`all_states`.
+        ``first_only``: only those of each sequence's first token, (n, d) in packed order, and the last layer is computed for
+        these alone. ``asking``: as in :meth:`all_states`.
         """
         x = self.embed(batch)
         for layer in self.layers[:-1]:

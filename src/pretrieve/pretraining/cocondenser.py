@@ -17,9 +17,7 @@ epoch ends and the next begins, is not a negative of itself, unless ``false_nega
 With gradient caching, the released code weighs the word losses of a micro-batch by its spans over the *documents* of
 the step, which adds up to 2 (modeling.py:227); without, by 1. Here the weight is an option, and does not depend on
 the cache. It also takes the mean of the chunks' means, a chunk being the spans that are computed at once
-(trainer.py:161-184), in place of the mean over all masked words of the step: ``chunk`` spans, or 0 for the step's
-mean. The same code keeps the targets in a buffer of the model, of the size of the batch, so that a checkpoint fits no
-other batch; here they are not part of it.
+(trainer.py:161-184), in place of the mean over all masked words of the step: ``chunk`` spans, or 0 for the step's mean.
 """
 
 from __future__ import annotations

@@ -61,8 +61,7 @@ class CondenserHead(nn.Module):
 
 
 class Condenser(MaskedLanguageModel):
-    """Terms ``head`` and, with ``late_mlm``, ``mlm``. (``late_mlm=False`` is the default of the released code, whose
-    README turns it on; equation 11 has both.)"""
+    """Terms ``head`` and, with ``late_mlm``, ``mlm``; equation 11 has both."""
 
     def __init__(self, setting: Setting, examples: MaskedExamples | None = None) -> None:
         super().__init__(setting, examples)

@@ -63,8 +63,7 @@ class Contrastive:
         self._budget = setting.token_budget or TOKEN_BUDGET[setting.device.type]
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
-        """The pairs of a step, in parts whose texts fit into the token budget (or of one pair); as many for each of
-        ``parts`` processes, where there are that many pairs."""
+        """The pairs of a step, cut by the tokens of their texts."""
         pairs = self.sampler.sample(np.random.default_rng([self._seed, 103, step]), self._batch)
         tokens = lambda data: sum(tokens_of_each(packed) for packed in data[:2])
         return cut_step(pairs, self._pack, tokens, self._budget, parts)

@@ -120,8 +120,7 @@ class MaskedExamples:
     def micro_batches(
         self, step: int, parts: int, device: torch.device | str, counts: Callable[[Masked], dict[str, int]]
     ) -> list[MicroBatch]:
-        """A step's examples, cut at the token budget into at least ``parts`` parts; ``counts`` as in
-        :class:`MicroBatch`."""
+        """A step's examples, cut at the token budget into at least ``parts`` parts; ``counts`` of each part."""
         masked, ids = self.draw(step)
         budget = self._budget or TOKEN_BUDGET[torch.device(device).type]
         return [

@@ -73,8 +73,7 @@ def _bert_tokenizer(vocabulary: dict[str, int], normaliser: normalizers.BertNorm
 
 
 def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> Tokenizer:
-    """Train a WordPiece vocabulary of at most ``size`` entries; the same texts give the same vocabulary, in any
-    order."""
+    """Train a WordPiece vocabulary of at most ``size`` entries; the same texts give the same vocabulary, in any order."""
     normalise, split = normalizers.BertNormalizer(lowercase=True), pre_tokenizers.BertPreTokenizer()
     chunks: Counter[str] = Counter()
     for text in texts:
@@ -88,8 +87,7 @@ def train_wordpiece(texts: Iterable[str], size: int, min_frequency: int = 2) -> 
 
 
 def given_tokenizer(path: Path) -> Tokenizer:
-    """The tokenizer of a ``vocab.txt``, a ``tokenizer.json``, or a directory with one of them (the latter is taken
-    first).
+    """The tokenizer of a ``vocab.txt``, a ``tokenizer.json``, or a directory with one of them (the latter first).
 
     Raises DataError when there is none, or it cannot be used here.
     """

@@ -30,9 +30,8 @@ PATIENCE = 1.0
 def visible_devices(environment: Mapping[str, str] = os.environ, folder: Path = Path("/dev")) -> list[str]:
     """The NVIDIA devices that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them; none on a machine without."""
     if "CUDA_VISIBLE_DEVICES" in environment:
-        return [
-            name.strip() for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name.strip() not in ("", "-1")
-        ]
+        names = map(str.strip, environment["CUDA_VISIBLE_DEVICES"].split(","))
+        return [name for name in names if name not in ("", "-1")]
     numbers = (re.fullmatch(r"nvidia(\d+)", file.name) for file in folder.glob("nvidia*"))
     return sorted((match[1] for match in numbers if match), key=int)
 
