@@ -1,9 +1,8 @@
 """News recommendation: paper ``seed_encoder`` §4.4, on MIND.
 
-A user is one text: the titles that they clicked, newest kept (:mod:`pretrieve.tasks.example_packing`); a candidate is
-its title and snippet. With h the vector of the history and c those of candidates, the score is h·c. Each clicked
-candidate of an impression is one training example, with K candidates of the *same impression* that were shown and not
-clicked::
+A user is one text: the titles that they clicked, newest kept (:mod:`pretrieve.tasks.example_packing`); a candidate is its title
+and snippet. With h the vector of the history and c those of candidates, the score is h·c. Each clicked candidate of an impression
+is one training example, with K candidates of the *same impression* that were shown and not clicked::
 
     L = mean_i (−s_i⁺ + log(exp s_i⁺ + Σ_k exp s_ik⁻)),   s = h·c / τ          (1)
 

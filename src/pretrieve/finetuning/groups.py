@@ -16,11 +16,10 @@ A query that no list has a document for ("???", a word that stands in its releva
 documents, as RetroMAE fills its groups. One that every document is relevant to is excluded from groups; where that is
 true of all queries, each is trained against the others of its batch. Both are counted (``random``, ``left_out``).
 
-A pool is shuffled once by (seed, query, list). Its examples read it like a tape that begins again at its end: in epoch e,
-example j of the r examples of a pool takes the G − 1 negatives from place ``(e·r + j)·(G − 1)`` on. So before one comes a
-second time, all others have come once (tevatron dataset.py:137-141 moves its window in this way for r = 1; where a pool has
-fewer than G − 1 documents it draws with replacement, and RetroMAE adds random documents, while here the tape goes round
-within one group).
+A pool is shuffled once by (seed, query, list). Its examples read it like a tape that begins again at its end: in epoch e, example
+j of the r examples of a pool takes the G − 1 negatives from place ``(e·r + j)·(G − 1)`` on. So before one comes a second time,
+all others have come once (tevatron dataset.py:137-141 moves its window in this way for r = 1; where a pool has fewer than G − 1
+documents it draws with replacement, and RetroMAE adds random documents, while here the tape goes round within one group).
 
 Everything is a function of (seed, step): neither cuts, nor processes, nor a resumed run change what is trained on.
 """

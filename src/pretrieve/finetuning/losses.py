@@ -11,10 +11,9 @@ condenser A.1), or G (the query's own group alone). i⁺ is the column of query 
 5. distillation  ``−Σ_g p_g log softmax(s)_g`` with ``p = softmax(t)`` of a teacher's scores t       dupmae §3.2, step 3
 6. kl_mean       ``1/G · Σ_g p_g (log p_g − log softmax(s)_g)``                      RetroMAE bi_encoder/modeling.py
 
-In 2. a group of more than one has rows over all N documents, but columns over the relevant ones only: what a negative
-document is relevant to nobody knows (t5x_retrieval's ``right_logits`` are (B, B) too). In 3. and 4. the published code
-has one negative for each query; with more, each query still counts once. In 5. and 6. only the student's scores are
-divided by τ.
+In 2. a group of more than one has rows over all N documents, but columns over the relevant ones only: what a negative document is
+relevant to nobody knows (t5x_retrieval's ``right_logits`` are (B, B) too). In 3. and 4. the published code has one negative for
+each query; with more, each query still counts once. In 5. and 6. only the student's scores are divided by τ.
 """
 
 from __future__ import annotations
@@ -40,9 +39,8 @@ def softmax_loss(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Ten
 
 
 def both_directions(scores: torch.Tensor, target: torch.Tensor, excluded: torch.Tensor | None = None) -> torch.Tensor:
-    """Loss 2: :func:`softmax_loss` of the rows, and of the columns ``target``, each over all B queries. Arguments as
-    there; where a relevant document is excluded from a query's row, that query is excluded from the document's column as
-    well.
+    """Loss 2: :func:`softmax_loss` of the rows, and of the columns ``target``, each over all B queries. Arguments as there; where
+    a relevant document is excluded from a query's row, that query is excluded from the document's column as well.
 
     >>> scores = torch.tensor([[1.0, 0.0], [0.0, 0.0]])
     >>> rows = softmax_loss(scores, torch.tensor([0, 1]))  # log(1 + 1/e) + log 2

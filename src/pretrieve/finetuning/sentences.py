@@ -77,8 +77,7 @@ def triplet_loss(anchor: torch.Tensor, positive: torch.Tensor, negative: torch.T
 
 
 class SentencesObjective(ExampleObjective):
-    """Of the sentences of an example, ``number`` of them, read by one tower. options: ``batch``, ``passage_length`` (of
-    each)."""
+    """Of the sentences of an example, ``number`` of them, read by one tower. options: ``batch``, ``passage_length`` (of each)."""
 
     number: int
 

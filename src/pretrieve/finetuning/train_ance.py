@@ -139,8 +139,7 @@ class FreshGroups:
 
 def prepare(run: FineTuning) -> Trainable:
     """Until the first refresh the given negatives are used, if there are any. The lists of every refresh are kept in
-    ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are
-    several."""
+    ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are several."""
     parts = ranking_parts(run)
     folder = run.work / "negatives"
     search = PresentSearch(parts.model, parts.data.task, run.options, run.device, folder, run.processes)

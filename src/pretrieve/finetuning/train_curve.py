@@ -24,16 +24,14 @@ DEPTH = 100
 
 
 def keep_run(search: PresentSearch, rows: np.ndarray, done: int) -> None:
-    """Write the run of query rows (n,) with the present weights, after ``done`` steps, into the folder of
-    ``search``."""
+    """Write the run of query rows (n,) with the present weights, after ``done`` steps, into the folder of ``search``."""
     run = search.run(rows, DEPTH, f"step {done}")
     if run is not None:
         write_trec(search.directory / f"{done}.trec.gz", run, "dense")
 
 
 def look_on(watcher: Watcher, look: Callable[[int], None], count: int, steps: int) -> None:
-    """Beside what ``watcher`` does after each of ``steps``, call ``look(steps done)`` at ``count`` of them, evenly
-    spaced."""
+    """Beside what ``watcher`` does after each of ``steps``, call ``look(steps done)`` at ``count`` of them, evenly spaced."""
     own, at = watcher.after_step, {round(steps * (i + 1) / count) for i in range(count)}
 
     def both(step: int) -> None:

@@ -50,8 +50,7 @@ def check_shape(name: str, value: Any, shown: str | None = None, least: float = 
 
 @dataclass(frozen=True)
 class BodyConfig:
-    """A body's shape. ``kind`` is ``transformer`` (BERT's post-LN encoder), ``t5`` (the encoder of T5 v1.1) or
-    ``bow-mlp``.
+    """A body's shape. ``kind`` is ``transformer`` (BERT's post-LN encoder), ``t5`` (the encoder of T5 v1.1) or ``bow-mlp``.
 
     Of a transformer, ``family`` says under which names it is saved. ``max_positions`` tokens fit into a sequence; the
     first has the position ``position_offset``: 0 for BERT, the padding's id + 1 for RoBERTa and SEED-Encoder, whose

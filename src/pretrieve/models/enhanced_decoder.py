@@ -1,7 +1,6 @@
 """RetroMAE's enhanced decoder (paper ``dupmae`` §3.1): one layer that rebuilds a text from [CLS] and half of its words.
 
-It has two streams. With h the encoder's last state of [CLS], e the *embeddings* of the text as it was, and p
-positions::
+It has two streams. With h the encoder's last state of [CLS], e the *embeddings* of the text as it was, and p positions::
 
     H1 = [h + p_0, h + p_1, …, h + p_N]        who asks           (equation 2)
     H2 = [h, e_1, …, e_N]                      who answers

@@ -1,7 +1,6 @@
 """Encoders that others have published, as starting points: by the names in their files, and without running their code.
 
-:func:`read_start` takes a directory of this project or any layout of :mod:`pretrieve.raw.checkpoint_files`. What it
-finds:
+:func:`read_start` takes a directory of this project or any layout of :mod:`pretrieve.raw.checkpoint_files`. What it finds:
 
 =================================  ====================================================================================
 body                               BERT, RoBERTa (also XLM-R, CamemBERT), ELECTRA, ERNIE 2.0, SEED-Encoder, T5 v1.1
@@ -102,9 +101,8 @@ def read_published(files: CheckpointFiles) -> Checkpoint:
 def _plain(state: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Names without what wrappers put in front, old names renewed, numbers in float32.
 
-    ``module.`` is from data-parallel training, ``lm.`` from the pre-training code of Condenser and RetroMAE;
-    TensorFlow's ``gamma`` and ``beta`` stand in BERT's first conversions, and a joint ``in_proj`` in fairseq's files
-    of 2019.
+    ``module.`` is from data-parallel training, ``lm.`` from the pre-training code of Condenser and RetroMAE; TensorFlow's
+    ``gamma`` and ``beta`` stand in BERT's first conversions, and a joint ``in_proj`` in fairseq's files of 2019.
     """
     if all(name.startswith("module.") for name in state):
         state = {name.removeprefix("module."): tensor for name, tensor in state.items()}

@@ -136,9 +136,8 @@ def beside_body(body: Path) -> Path:
 
 
 def read_said(directory: Path, body: Path) -> Said:
-    """What ``config_sentence_transformers.json`` of a directory says, and :func:`beside_body` and
-    ``tokenizer_config.json`` of its body; to the latter sentence-transformers 6 writes ``max_seq_length``, under the name
-    ``model_max_length``.
+    """What ``config_sentence_transformers.json`` of a directory says, and :func:`beside_body` and ``tokenizer_config.json`` of
+    its body; to the latter sentence-transformers 6 writes ``max_seq_length``, under the name ``model_max_length``.
 
     Raises DataError when a number of tokens is none, or a prompt is no text.
     """

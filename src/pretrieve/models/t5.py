@@ -1,8 +1,6 @@
-"""The encoder of T5 v1.1 without padding (Raffel et al. 2020, §2.1; Shazeer 2020; paper ``dual_encoders`` §4 starts
-from it).
+"""The encoder of T5 v1.1 without padding (Raffel et al. 2020, §2.1; Shazeer 2020; paper ``dual_encoders`` §4 starts from it).
 
-The same function as ``transformers.T5EncoderModel`` on packed batches (:mod:`pretrieve.text.packing`). Against BERT's
-encoder:
+The same function as ``transformers.T5EncoderModel`` on packed batches (:mod:`pretrieve.text.packing`). Against BERT's encoder:
 
 * norm first: ``x ← x + f(norm(x))`` in both halves of a layer, and one norm after the last layer;
 * RMSNorm, ``norm(x) = w · x / √(mean(x²) + ε)``: no mean is taken off and no bias added (Zhang & Sennrich 2019);
@@ -111,9 +109,8 @@ class T5Encoder(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """T5's initial weights (Mesh TensorFlow's, as transformers has them): words N(0, 1), matrices N(0, 1/fan-in),
-        queries divided once more by √head_size, which stands for the missing scale; norms 1. ``std`` and ``word_std``
-        are not used."""
+        """T5's initial weights (Mesh TensorFlow's, as transformers has them): words N(0, 1), matrices N(0, 1/fan-in), queries
+        divided once more by √head_size, which stands for the missing scale; norms 1. ``std`` and ``word_std`` are not used."""
         config = self.config
         for name, parameter in self.named_parameters():
             if name.endswith("norm.weight"):

@@ -2,9 +2,8 @@
 
 Gao & Callan 2022, *Unsupervised Corpus Aware Language Model Pre-training for Dense Passage Retrieval*, §3.2.
 
-Condenser's losses, and a contrast between spans of the corpus. From each of B documents two different spans are drawn
-at random. With h_1 … h_2B the late [CLS] states of all of them (last layer, no projection) and s(i) the sibling of
-span i::
+Condenser's losses, and a contrast between spans of the corpus. From each of B documents two different spans are drawn at random.
+With h_1 … h_2B the late [CLS] states of all of them (last layer, no projection) and s(i) the sibling of span i::
 
     L_co = mean_i −log( exp(h_i·h_s(i)) / Σ_{j≠i} exp(h_i·h_j) )        over all 2B spans of the batch
     L    = mlm_weight · (L_head + L_late) + contrastive_weight · L_co

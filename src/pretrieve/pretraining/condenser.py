@@ -1,8 +1,7 @@
 """Condenser: masked words are predicted from *early* token states and the *late* [CLS].
 
-Paper ``condenser`` §3.3 and §3.4. The body's layers are ``skip_layer`` early ones (h^early) and the late rest
-(h^late). A head of a few fresh layers, which is thrown away afterwards, reads the first row of the one and all other
-rows of the other::
+Paper ``condenser`` §3.3 and §3.4. The body's layers are ``skip_layer`` early ones (h^early) and the late rest (h^late). A head of
+a few fresh layers, which is thrown away afterwards, reads the first row of the one and all other rows of the other::
 
     h^cd = Head([h^late_CLS ; h^early_1 … h^early_n])             equation 8
     L    = Σ_masked CE(W h^cd_i, x_i) + Σ_masked CE(W h^late_i, x_i)     equations 9 to 11

@@ -1,11 +1,10 @@
 """DupMAE, or RetroMAE v2 (paper ``dupmae`` §3.2): RetroMAE for [CLS], and a bag of words for all other tokens.
 
 ``L = L_MLM + L_dec + w·L_bow`` (equation 9: w = 1; the released code: 0.1). The first two are RetroMAE's
-(:mod:`pretrieve.pretraining.retromae`). For the third, the encoder's last states are projected to the vocabulary and
-pooled by their maximum, and the result has to tell the distinct words of the *unmasked* text from all others
-(:mod:`pretrieve.models.bag_of_words`); mean over texts. So the states of ordinary tokens learn to hold the text
-together, as [CLS] does alone. ``decode`` is the ablation of table 3: ``cls`` is without L_bow, ``ot`` without L_dec
-and its decoder.
+(:mod:`pretrieve.pretraining.retromae`). For the third, the encoder's last states are projected to the vocabulary and pooled by
+their maximum, and the result has to tell the distinct words of the *unmasked* text from all others
+(:mod:`pretrieve.models.bag_of_words`); mean over texts. So the states of ordinary tokens learn to hold the text together, as
+[CLS] does alone. ``decode`` is the ablation of table 3: ``cls`` is without L_bow, ``ot`` without L_dec and its decoder.
 
 ======================  =========================================  ====================================================
 option                  paper                                      released code (modeling_duplex.py:53-61, data.py:129)

@@ -132,8 +132,7 @@ def choose_positions(packed: Packed, store: TokenStore, masking: Masking, rng: n
 def corrupt(
     tokens: np.ndarray, positions: np.ndarray, store: TokenStore, masking: Masking, rng: np.random.Generator
 ) -> np.ndarray:
-    """A copy of ``tokens`` with [MASK], a random word or the token itself at ``positions``, in the shares of
-    ``masking``."""
+    """A copy of ``tokens`` with [MASK], a random word or the token itself at ``positions``, in the shares of ``masking``."""
     special = store.special
     corrupted = tokens.copy()
     draw = rng.random(len(positions))

@@ -1,11 +1,10 @@
 """RetroMAE (paper ``dupmae`` §3.1): masked words, and the whole text rebuilt from [CLS] and another, harder mask.
 
-``L = L_MLM + L_dec``. The encoder reads the text with 30 % of it masked and predicts that part, mean over the masked
-words. Its last state of [CLS] goes to a decoder of one layer (:mod:`pretrieve.models.enhanced_decoder`), where each
-word of the *unmasked* text is predicted from that state and half of the other words, through a mask of its own
-(:mod:`pretrieve.pretraining.row_masks`); mean over all words but [CLS] and [SEP]. One layer and half of the words are
-too little to guess the text, so [CLS] has to hold it. Encoder and decoder share embeddings and word head (RetroMAE
-``modeling.py:22,64``).
+``L = L_MLM + L_dec``. The encoder reads the text with 30 % of it masked and predicts that part, mean over the masked words. Its
+last state of [CLS] goes to a decoder of one layer (:mod:`pretrieve.models.enhanced_decoder`), where each word of the *unmasked*
+text is predicted from that state and half of the other words, through a mask of its own (:mod:`pretrieve.pretraining.row_masks`);
+mean over all words but [CLS] and [SEP]. One layer and half of the words are too little to guess the text, so [CLS] has to hold
+it. Encoder and decoder share embeddings and word head (RetroMAE ``modeling.py:22,64``).
 """
 
 from __future__ import annotations

@@ -47,8 +47,7 @@ def _fold(values: torch.Tensor, shift: int) -> torch.Tensor:
 
 
 def hashed(seed: int, *numbers: torch.Tensor | int) -> torch.Tensor:
-    """64 random bits (int64, negative for half of them) for each combination of ``numbers``, int64 tensors that
-    broadcast.
+    """64 random bits (int64, negative for half of them) for each combination of ``numbers``, int64 tensors that broadcast.
 
     With one tensor it is the output of splitmix64 at these places of its sequence:
 
@@ -99,8 +98,7 @@ class RowMasks:
         words (n, L): number of each token's word, −1 for [CLS], [SEP] and padding; sizes (n, W): tokens of each word;
         wanted (n,): tokens to hide; lengths (n,), at most L; draws (n,): each sequence's number in the run.
 
-        Every row of a sequence of at least two tokens sees something: row 0 the [SEP], all others, padding too, the
-        [CLS].
+        Every row of a sequence of at least two tokens sees something: row 0 the [SEP], all others, padding too, the [CLS].
         """
         n, length = words.shape
         count = length if self.masks == "all" else min(length, self.masks)

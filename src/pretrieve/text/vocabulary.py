@@ -125,8 +125,7 @@ def from_tokenizer_file(path: Path) -> Tokenizer:
 
 
 def from_vocab_file(path: Path) -> Tokenizer:
-    """A tokenizer from a ``vocab.txt`` (one entry a line, the line number is the id): BERT's uncased one, or
-    SEED-Encoder's.
+    """A tokenizer from a ``vocab.txt`` (one entry a line, the line number is the id): BERT's uncased one, or SEED-Encoder's.
 
     SEED-Encoder's (SEED-Encoder tokenization_seed_encoder.py) is told by its first entries. It keeps accents and
     control characters, and ``<mask>`` follows the last line of the file, as fairseq appends it: 32,768 lines,

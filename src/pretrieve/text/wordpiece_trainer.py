@@ -1,9 +1,8 @@
 """Training a WordPiece vocabulary by byte-pair merges (Sennrich et al. 2016), the same on every run.
 
-The trainer of the `tokenizers` library does the same merges, but breaks ties between equally frequent pairs by the
-iteration order of a randomly seeded hash map: two runs on the same text give two vocabularies, and with them two sets
-of result tables. This one breaks ties by the text of the pair. It is used at training time only; tokenising is done by
-`tokenizers`.
+The trainer of the `tokenizers` library does the same merges, but breaks ties between equally frequent pairs by the iteration
+order of a randomly seeded hash map: two runs on the same text give two vocabularies, and with them two sets of result tables.
+This one breaks ties by the text of the pair. It is used at training time only; tokenising is done by `tokenizers`.
 """
 
 from __future__ import annotations
