@@ -19,9 +19,12 @@ def options_of_size(options: Mapping[str, Any], size: str, watched: Collection[s
     """A recipe's options for one training-set size: its ``curve`` is for the ``watched`` sizes only, because each of its
     steps embeds the corpus again; and its ``epochs`` are the list ``few_epochs``, if there is one, for all but ``full``
     and a recipe of no steps."""
-    unseen = options.get("curve") and size not in watched
-    searched = options.get("few_epochs") if size != "full" and options.get("steps") else None
-    return {**options, **({"curve": 0} if unseen else {}), **({"epochs": searched} if searched else {})}
+    changed = dict(options)
+    if options.get("curve") and size not in watched:
+        changed["curve"] = 0
+    if size != "full" and options.get("steps") and options.get("few_epochs"):
+        changed["epochs"] = options["few_epochs"]
+    return changed
 
 
 @dataclass(frozen=True)

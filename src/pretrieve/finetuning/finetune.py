@@ -101,8 +101,9 @@ def finetune(
         write_curve(out / "curve.csv", outcome.curve)
         note_finished(out, prepared.key)
         checkpoints.clear(keep=int(leaves_checkpoints()))
-        for one in () if leaves_checkpoints() else prepared.beside:
-            one.clear()
+        if not leaves_checkpoints():
+            for one in prepared.beside:
+                one.clear()
     return outcome
 
 

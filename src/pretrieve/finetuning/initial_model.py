@@ -21,7 +21,7 @@ from pretrieve.base.errors import ConfigError, DataError, check_choice
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder, core, dual_encoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import Checkpoint, load_tensors, read_encoder
+from pretrieve.models.hf_format import Checkpoint, load_model, read_encoder
 from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import is_retriever, load_retriever
 
@@ -58,7 +58,7 @@ def make_cross_encoder(encoder_dir: Path, classes: int, seed: int) -> tuple[Cros
     """
     saved = read_encoder(encoder_dir)
     model = CrossEncoder(saved.config, classes, seed=seed)
-    load_tensors(model.body, saved.body, saved.path / "model.safetensors")
+    load_model(saved, model.body, {})
     return model, saved.about
 
 
@@ -106,24 +106,23 @@ def _encoder(
     """One tower on a saved body, and whether its projection is the saved one. tower: whose fresh projection it gets."""
     if wanted["representation"] == "joint":
         encoder = JointEncoder(saved.config, wanted["shape"], seed, wanted["head"], tower)
-        for name, module in encoder.heads().items():
-            if not (state := saved.head(name)):
+        heads = encoder.heads()
+        for name in heads:
+            if not saved.head(name):
                 raise DataError(
                     f"{saved.path / 'heads.safetensors'}: has no {name} head, which the joint representation needs; its encoder "
                     "was not pre-trained with it. Choose an encoder whose objective predicts masked words, such as dupmae."
                 )
-            load_tensors(module, state, saved.path / "heads.safetensors")
     else:
         encoder = Encoder(
             saved.config, wanted["dim"], wanted["pooling"], seed, wanted["similarity"], wanted["head"], tower=tower
         )
-    load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")
+        heads = {}
     about = saved.about
     same = (encoder.dim, encoder.head) == (about["dim"], about["head"])
     same = same and (encoder.pooling == about["pooling"] or encoder.config.kind == "bow-mlp")
     kept = bool(same and about.get("trained_projection", False))
-    if kept:
-        load_tensors(encoder.projection, saved.head("projection"), saved.path / "heads.safetensors")
+    load_model(saved, encoder.body, heads | ({"projection": encoder.projection} if kept else {}))
     return encoder, kept
 
 

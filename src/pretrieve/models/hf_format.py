@@ -27,6 +27,8 @@ from pretrieve.models.config import BodyConfig, check_shape
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.published_configs import BERT_SIZES, T5_SIZES
 
+#: What ``pretrieve.json`` says of an encoder beside its body.
+_OF_AN_ENCODER = ("dim", "pooling", "similarity", "head")
 #: ``AutoModel``'s name for each family's encoder.
 _ARCHITECTURES = {"bert": "BertModel", "roberta": "RobertaModel", "electra": "ElectraModel", "ernie": "ErnieModel"}
 
@@ -151,20 +153,11 @@ def save_encoder(
 ) -> None:
     """Write an encoder directory. heads: name → what was trained beside the body; about: more for ``pretrieve.json``."""
     write_model(directory, encoder.body, encoder.config, {"projection": encoder.projection, **(heads or {})})
-    info = {
-        "body": encoder.config.to_dict(),
-        "dim": encoder.dim,
-        "pooling": encoder.pooling,
-        "similarity": encoder.similarity,
-        "head": encoder.head,
-        **(about or {}),
-    }
-    write_json(directory / "pretrieve.json", info)
+    info = {"body": encoder.config.to_dict()} | {name: getattr(encoder, name) for name in _OF_AN_ENCODER}
+    write_json(directory / "pretrieve.json", info | (about or {}))
 
 
-def read_encoder(
-    directory: Path, required: tuple[str, ...] = ("body", "dim", "pooling", "similarity", "head")
-) -> Checkpoint:
+def read_encoder(directory: Path, required: tuple[str, ...] = ("body", *_OF_AN_ENCODER)) -> Checkpoint:
     """Read an encoder directory of this project; ``required``: what its ``pretrieve.json`` must say.
 
     Raises DataError when a file is missing or damaged.
@@ -209,10 +202,15 @@ def encoder_of(saved: Checkpoint) -> Encoder:
     """The encoder of a directory of this project. Raises DataError as :func:`load_encoder`."""
     about = saved.about
     encoder = Encoder(saved.config, about["dim"], about["pooling"], 0, about["similarity"], about["head"])
-    load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")
-    if about.get("trained_projection", False):
-        load_tensors(encoder.projection, saved.head("projection"), saved.path / "heads.safetensors")
+    load_model(saved, encoder.body, {"projection": encoder.projection} if about.get("trained_projection") else {})
     return encoder
+
+
+def load_model(saved: Checkpoint, body: torch.nn.Module, heads: Mapping[str, torch.nn.Module]) -> None:
+    """The reverse of :func:`write_model`, for the ``heads`` that are given. Raises DataError as :func:`load_tensors`."""
+    load_tensors(body, saved.body, saved.path / "model.safetensors")
+    for name, head in heads.items():
+        load_tensors(head, saved.head(name), saved.path / "heads.safetensors")
 
 
 def load_tensors(module: torch.nn.Module, state: dict[str, torch.Tensor], path: Path) -> None:

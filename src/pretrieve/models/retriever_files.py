@@ -32,7 +32,7 @@ from pretrieve.models.hf_format import (
     Checkpoint,
     encoder_of,
     load_encoder,
-    load_tensors,
+    load_model,
     read_encoder,
     save_encoder,
     write_model,
@@ -111,9 +111,7 @@ def _tower(saved: Checkpoint, about: dict) -> Encoder | JointEncoder:
     if about["representation"] != "joint":
         return encoder_of(saved)
     encoder = JointEncoder(saved.config, JointShape(**about["joint"]), 0, saved.about["head"])
-    load_tensors(encoder.body, saved.body, saved.path / "model.safetensors")
-    for name, module in {"projection": encoder.projection, **encoder.heads()}.items():
-        load_tensors(module, saved.head(name), saved.path / "heads.safetensors")
+    load_model(saved, encoder.body, {"projection": encoder.projection, **encoder.heads()})
     return encoder
 
 
@@ -162,7 +160,5 @@ def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
     # read_encoder asks for what a cross-encoder has none of.
     saved = read_encoder(directory, required=("body", "classes"))
     model = CrossEncoder(saved.config, about["classes"])
-    load_tensors(model.body, saved.body, directory / "model.safetensors")
-    for name, module in model.heads().items():
-        load_tensors(module, saved.head(name), directory / "heads.safetensors")
+    load_model(saved, model.body, model.heads())
     return model, about

@@ -44,9 +44,9 @@ def make_encoder(options: EncoderOptions, store: TokenStore, seed: int, start: C
     return encoder
 
 
-def towers(objective: Objective) -> dict[str, Encoder]:
+def towers(objective: Objective | None) -> dict[str, Encoder]:
     """The encoders that an objective trains as they are, with their projections: ``document``, and ``query`` where that is
-    another one. Empty for objectives that predict words."""
+    another one. Empty for objectives that predict words, and for none."""
     return {name: module for name, module in _parts(objective).items() if isinstance(module, Encoder)}
 
 
@@ -56,7 +56,9 @@ def trained_heads(objective: Objective) -> dict[str, nn.Module]:
     return {name: module for name, module in parts if name != "body" and not isinstance(module, Encoder)}
 
 
-def _parts(objective: Objective) -> Mapping[str, nn.Module]:
+def _parts(objective: Objective | None) -> Mapping[str, nn.Module]:
+    if objective is None:
+        return {}
     module = objective.module
     return module if isinstance(module, nn.ModuleDict) else {"document": module}
 
@@ -160,12 +162,12 @@ def pretrain(
         "origin": _origin(options, start),
         "seed": run.seed,
         "tokens": outcome.tokens,
-        "trained_projection": objective is not None and bool(towers(objective)),
+        "trained_projection": bool(towers(objective)),
         "token_store": store.key,
         "vocabulary_sha256": store.meta["vocabulary_sha256"],
     }
     if processes.first:
-        query = towers(objective).get("query") if objective is not None else None
+        query = towers(objective).get("query")
 
         def write(place: Path, about: dict, curve: list[dict[str, float]]) -> None:
             # The rule does not name it, so that of an encoder with other options is still there.
@@ -189,7 +191,9 @@ def pretrain(
 
 def _origin(options: EncoderOptions, start: Checkpoint | None) -> str | None:
     """The published checkpoint that an encoder's weights go back to, through however many encoders; None for random ones."""
-    return start.about.get("origin", None if start.about else options.start) if start is not None else None
+    if start is None:
+        return None
+    return start.about.get("origin") if start.about else options.start  # a published one says nothing of itself
 
 
 def _identity(start: Checkpoint | None) -> str:

@@ -86,12 +86,7 @@ class RowMasks:
     seed: int
 
     def visible(
-        self,
-        words: torch.Tensor,
-        sizes: torch.Tensor,
-        wanted: torch.Tensor,
-        lengths: torch.Tensor,
-        draws: torch.Tensor,
+        self, words: torch.Tensor, sizes: torch.Tensor, wanted: torch.Tensor, lengths: torch.Tensor, draws: torch.Tensor
     ) -> torch.Tensor:
         """(n, 1, L, L) bool: row i of sequence s may attend to column j. All int64.
 
