@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from pretrieve.training.lamb import LARGEST_NORM, Lamb
+from pretrieve.training.optimiser import LARGEST_NORM, Lamb
 
 
 def moved(start: list[float], gradients: list[list[float]], lr: float = 0.1, **options) -> list[list[float]]:

@@ -19,10 +19,9 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.lamb import Lamb
 from pretrieve.training.loop import RunSettings, Watcher, train
 from pretrieve.training.objective import MicroBatch
-from pretrieve.training.optimiser import OPTIMISERS, OptimiserConfig, learning_rate_at, make_optimiser
+from pretrieve.training.optimiser import OPTIMISERS, Lamb, OptimiserConfig, learning_rate_at, make_optimiser
 
 
 def rates(steps: int, **options) -> list[float]:

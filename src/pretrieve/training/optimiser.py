@@ -1,7 +1,7 @@
 """Optimisers, learning-rate schedules, and the two phases of a training that begins with its heads.
 
 ``adamw``      with linear warm-up and linear decay, as BERT was trained (Devlin et al. 2019, appendix A.2).
-``lamb``       SEED-Encoder's fine-tuning, see :mod:`pretrieve.training.lamb`.
+``lamb``       SEED-Encoder's fine-tuning, see :class:`Lamb`.
 ``adafactor``  T5's dual encoders (paper ``dual_encoders`` §4; t5x_retrieval configs/runs/finetune.gin: decay rate 0.8).
 
 **Adafactor** (Shazeer & Stern 2018) is :class:`torch.optim.Adafactor` with the constants of t5x/adafactor.py:176-194. For a
@@ -26,18 +26,20 @@ phase a step is in follows from its number, so a killed run continues in the rig
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, check_choice
-from pretrieve.training.lamb import Lamb
 
 OPTIMISERS = ("adamw", "adafactor", "lamb")
 SCHEDULES = ("linear", "constant", "t5x")
 #: T5X never lets the learning rate fall below this (t5x/utils.py, create_learning_rate_scheduler, min_learning_rate).
 T5X_LEAST_RATE = 1e-8
+#: LAMB's φ ends here in the PyTorch version that SEED-Encoder used; the paper names none.
+LARGEST_NORM = 10.0
 #: T5X's floors: under v (its root is what torch is given) and under the size of the weights.
 ADAFACTOR_EPS = (1e-15, 1e-3)
 
@@ -115,6 +117,54 @@ def learning_rate_at(config: OptimiserConfig, step: int) -> float:
     if config.schedule == "constant":
         return config.learning_rate
     return config.learning_rate * (steps - step) / max(steps - warmup, 1)
+
+
+class Lamb(torch.optim.Optimizer):
+    """LAMB: Adam's direction, with a step as long as the weights it moves (You et al. 2020, *Large Batch Optimization for Deep
+    Learning: Training BERT in 76 minutes*, algorithm 2).
+
+    For each parameter tensor x with gradient g, at each step, with ``lr`` as η::
+
+        m ← β1 m + (1 − β1) g                       v ← β2 v + (1 − β2) g²
+        r = m / (√v + ε)                            elementwise, Adam's direction
+        u = r + λ x                                 λ: weight decay
+        x ← x − η · φ(‖x‖) / ‖u‖ · u                φ(z) = min(z, 10); the factor is 1 when either norm is 0
+
+    SEED-Encoder's fine-tuning (drivers/run_warmup.py, run_ann.py) calls ``Lamb(parameters, lr, eps=1e-8)`` of its file
+    utils/lamb.py, the PyTorch version by cybertronai. It has no bias correction, cuts φ at 10, decays no weights, and takes each
+    tensor as a layer, biases and LayerNorms too. So does this one; the paper corrects m and v for their start at 0.
+    """
+
+    def __init__(
+        self,
+        params: Iterable,
+        lr: float,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+    ) -> None:
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self) -> None:
+        """Move every parameter that has a gradient."""
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    self._move(parameter, group)
+
+    def _move(self, parameter: torch.Tensor, group: dict) -> None:
+        state, gradient, (beta1, beta2) = self.state[parameter], parameter.grad, group["betas"]
+        if not state:
+            state["mean"], state["square"] = torch.zeros_like(parameter), torch.zeros_like(parameter)
+        mean = state["mean"].mul_(beta1).add_(gradient, alpha=1 - beta1)
+        square = state["square"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        update = mean / (square.sqrt() + group["eps"])
+        update.add_(parameter, alpha=group["weight_decay"])
+        # Norms stay on the device: to ask for them would make the processor wait at every parameter.
+        weights, length = parameter.norm().clamp(max=LARGEST_NORM), update.norm()
+        ratio = torch.where((weights > 0) & (length > 0), weights / length, torch.ones_like(weights))
+        parameter.sub_(group["lr"] * ratio * update)
 
 
 def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.Optimizer:
