@@ -25,18 +25,10 @@ from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import remove_if_empty, sha256_of, write_json
+from pretrieve.models import hf_format
 from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import DualEncoder, core, paired
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.hf_format import (
-    Checkpoint,
-    encoder_of,
-    load_encoder,
-    load_model,
-    read_encoder,
-    save_encoder,
-    write_model,
-)
 from pretrieve.models.joint import JointEncoder, JointShape
 
 INFO = "pretrieve.json"
@@ -47,18 +39,18 @@ _AGAIN = "Delete the directory and run snakemake again."
 def save_retriever(directory: Path, dual: DualEncoder, about: dict | None = None) -> None:
     """Write a retriever's directory; equal retrievers give equal bytes. about: more for ``pretrieve.json``."""
     document, query = core(dual.document), core(dual.query)
-    info = {"sharing": dual.sharing, "representation": dual.representation, "width": dual.width}
+    own = {name: getattr(dual, name) for name in ("sharing", "representation", "width")} | {"trained_projection": True}
     if isinstance(document, JointEncoder):
-        info["joint"] = document.options()
+        own["joint"] = document.options()
     # Without the list of files, which is written last, the directory is not read as a retriever.
     (directory / INFO).unlink(missing_ok=True)
     _remove(directory / "query")
     names = list(_WEIGHTS)
     if dual.separate:
-        save_encoder(directory / "query", query, _heads(query), {**info, "tower": "query", "trained_projection": True})
+        hf_format.save_encoder(directory / "query", query, _heads(query), own | {"tower": "query"})
         names += [f"query/{name}" for name in (*_WEIGHTS, INFO)]
-    info = {**(about or {}), "trained_projection": True, **info}
-    save_encoder(directory, document, _heads(document), info)
+    info = (about or {}) | own
+    hf_format.save_encoder(directory, document, _heads(document), info)
     _finish(directory, info, names)
 
 
@@ -94,24 +86,24 @@ def load_retriever(directory: Path) -> tuple[DualEncoder, dict]:
     Raises DataError when a file is missing, damaged or another one than was written; the message names it.
     """
     if not is_retriever(directory):
-        encoder, about = load_encoder(directory)
+        encoder, about = hf_format.load_encoder(directory)
         return DualEncoder(encoder, encoder, "sde"), about
     about = _info(directory / INFO)
     _check_files(directory, about)
     try:
-        sharing, document = about["sharing"], _tower(read_encoder(directory), about)
-        query = document if sharing == "sde" else _tower(read_encoder(directory / "query"), about)
+        sharing, document = about["sharing"], _tower(hf_format.read_encoder(directory), about)
+        query = document if sharing == "sde" else _tower(hf_format.read_encoder(directory / "query"), about)
         return paired(query, document, sharing), about
     except (KeyError, TypeError, ConfigError) as error:
         what = f"has no {error}" if isinstance(error, KeyError) else str(error)
         raise DataError(f"{directory / INFO}: {what}; it was not written by this version. {_AGAIN}") from None
 
 
-def _tower(saved: Checkpoint, about: dict) -> Encoder | JointEncoder:
+def _tower(saved: hf_format.Checkpoint, about: dict) -> Encoder | JointEncoder:
     if about["representation"] != "joint":
-        return encoder_of(saved)
+        return hf_format.encoder_of(saved)
     encoder = JointEncoder(saved.config, JointShape(**about["joint"]), 0, saved.about["head"])
-    load_model(saved, encoder.body, {"projection": encoder.projection, **encoder.heads()})
+    hf_format.load_model(saved, encoder.body, {"projection": encoder.projection, **encoder.heads()})
     return encoder
 
 
@@ -143,9 +135,9 @@ def _check_files(directory: Path, about: dict) -> None:
 def save_cross_encoder(directory: Path, model: CrossEncoder, about: dict | None = None) -> None:
     """Write a cross-encoder's directory."""
     (directory / INFO).unlink(missing_ok=True)
-    write_model(directory, model.body, model.config, model.heads())
+    hf_format.write_model(directory, model.body, model.config, model.heads())
     own = {"kind": "cross-encoder", "classes": model.classes, "pooling": model.pooling, "body": model.config.to_dict()}
-    _finish(directory, {**(about or {}), **own}, list(_WEIGHTS))
+    _finish(directory, (about or {}) | own, list(_WEIGHTS))
 
 
 def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
@@ -158,7 +150,7 @@ def load_cross_encoder(directory: Path) -> tuple[CrossEncoder, dict]:
         raise DataError(f"{directory}: is not a cross-encoder; {INFO} says kind {about.get('kind')!r}.")
     _check_files(directory, about)
     # read_encoder asks for what a cross-encoder has none of.
-    saved = read_encoder(directory, required=("body", "classes"))
+    saved = hf_format.read_encoder(directory, required=("body", "classes"))
     model = CrossEncoder(saved.config, about["classes"])
-    load_model(saved, model.body, model.heads())
+    hf_format.load_model(saved, model.body, model.heads())
     return model, about

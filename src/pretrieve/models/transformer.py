@@ -85,24 +85,22 @@ class Attention(nn.Module):
     def forward(self, x: torch.Tensor, batch: Batch, asking: Asking | None = None) -> torch.Tensor:
         """``asking``: only these rows ask (all of their sequence answer): the result is theirs, (m, d)."""
         hidden, drop = x.shape[-1], self.dropout if self.training else 0.0
-        if asking is not None:
-            weight, bias = self.qkv.weight, self.qkv.bias
-            query = functional.linear(x.index_select(0, asking.rows), weight[:hidden], bias[:hidden])
-            joint = product(x, weight[hidden:], bias[hidden:])
-            parts = asking.parts
-            query_parts = query.split([after - begin for begin, after, *_ in parts])
-            if takes_varlen(joint, hidden // self.heads, drop):
-                return self.output(attend_varlen(query, joint, batch, self.heads, asking))
-        else:
+        if asking is None:
             joint = self.qkv(x)
             if in_tiles(joint):
                 return self.output(attend_in_tiles(joint, batch.tiles, self.heads, drop))
-            if takes_varlen(joint, hidden // self.heads, drop):
+            parts = queries = [None] * len(batch.groups)
+        else:
+            weight, bias = self.qkv.weight, self.qkv.bias
+            query = functional.linear(x.index_select(0, asking.rows), weight[:hidden], bias[:hidden])
+            joint, parts = product(x, weight[hidden:], bias[hidden:]), asking.parts
+            queries = query.split([after - begin for begin, after, *_ in parts])
+        if takes_varlen(joint, hidden // self.heads, drop):
+            if asking is None:
                 query, joint = joint.split([hidden, 2 * hidden], -1)
-                return self.output(attend_varlen(query, joint, batch, self.heads))
-            parts = query_parts = [None] * len(batch.groups)
+            return self.output(attend_varlen(query, joint, batch, self.heads, asking))
         results = []
-        for group, chosen, query, part in zip(batch.groups, parts, query_parts, batch.parts(joint), strict=True):
+        for group, chosen, query, part in zip(batch.groups, parts, queries, batch.parts(joint), strict=True):
             first, last, _, _, longest, full = group
             n, mask, back = last - first, None, None
             if not full:
@@ -186,10 +184,10 @@ class Transformer(nn.Module):
     def initialise(self, generator: torch.Generator) -> None:
         """Draw all weights from ``generator`` (see :class:`~pretrieve.models.config.BodyConfig` for the two deviations)."""
         config = self.config
-        for name, table in (("words", self.words), ("positions", self.positions), ("segments", self.segments)):
-            if table is not None:
-                std = config.word_std if name == "words" else config.std
-                nn.init.normal_(table.weight, std=std, generator=generator)
+        nn.init.normal_(self.words.weight, std=config.word_std, generator=generator)
+        nn.init.normal_(self.positions.weight, std=config.std, generator=generator)
+        if self.segments is not None:
+            nn.init.normal_(self.segments.weight, std=config.std, generator=generator)
         initialise_layers(self.layers, config, generator)
         if config.positions == "sinusoid":
             table = config.position_std * sinusoids(config.max_positions, config.hidden)
