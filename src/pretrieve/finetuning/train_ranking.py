@@ -39,7 +39,6 @@ class RetrievalData:
 
     @property
     def counts(self) -> dict[str, int]:
-        """For ``pretrieve.json``."""
         questions = {"training_questions": len(self.train), "validation_questions": len(self.valid)}
         return questions | self.groups.counts
 
