@@ -188,7 +188,7 @@ def _pools(
     """Query row → candidate rows: one such dictionary, or with ``sources: separate`` one for each list, which lacks the queries
     that the list has nothing for."""
     separate, depths = options["sources"] == "separate", options["pool_from"]
-    pools: list[dict[int, list[int]]] = [{} for _ in (negatives if separate else "1")]
+    pools: list[dict[int, list[int]]] = [{} for _ in range(len(negatives) if separate else 1)]
     wanted = set(map(int, rows))
     for number, source in enumerate(negatives):
         depth = depths[number] if isinstance(depths, list) else depths

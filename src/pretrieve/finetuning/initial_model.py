@@ -26,6 +26,8 @@ from pretrieve.models.joint import JointEncoder, JointShape
 from pretrieve.models.retriever_files import is_retriever, load_retriever
 
 REPRESENTATIONS = ("dense", "joint")
+#: ``parts`` of a joint representation → options that it does not read.
+_UNUSED = {"cls": ("top", "sep", "activation", "lexical_head"), "ot": ("cls_dim", "head")}
 
 
 def make_retriever(directory: Path, options: Mapping[str, Any], seed: int) -> tuple[DualEncoder, dict]:
@@ -84,16 +86,13 @@ def _wanted(options: Mapping[str, Any], saved: Checkpoint) -> dict[str, Any]:
     missing = [name for name in ("parts", "cls_dim", "top") if _given(options, name, None) is None]
     if missing:
         raise ConfigError(f"representation: joint needs {', '.join(missing)}; set them in the recipe.")
-    shape = {
-        field.name: options[field.name] for field in fields(JointShape) if _given(options, field.name, None) is not None
-    }
+    names = [field.name for field in fields(JointShape)]
+    shape = {name: options[name] for name in names if _given(options, name, None) is not None}
     if shape["cls_dim"] == "hidden":
         shape["cls_dim"] = hidden
     shape.setdefault("lexical_head", "bow" if saved.head("bow") else "mlm")
-    return wanted | {
-        "shape": JointShape(**shape),
-        "head": _joint_head(_given(options, "head", "none"), shape["cls_dim"], hidden),
-    }
+    head = _joint_head(_given(options, "head", "none"), shape["cls_dim"], hidden)
+    return wanted | {"shape": JointShape(**shape), "head": head}
 
 
 def _joint_head(head: str, cls_dim: int, hidden: int) -> str:
@@ -134,9 +133,7 @@ def _check(dual: DualEncoder, options: Mapping[str, Any], directory: Path) -> No
     if isinstance(encoder, JointEncoder):
         has |= encoder.options() | {"head": encoder.head, "zeroed": tuple(encoder.zeroed)}
         asked["zeroed"] = tuple(options.get("zeroed") or encoder.zeroed)
-        for name in {"cls": ("top", "sep", "activation", "lexical_head"), "ot": ("cls_dim", "head")}.get(
-            encoder.parts, ()
-        ):
+        for name in _UNUSED.get(encoder.parts, ()):
             asked.pop(name, None)
         if asked.get("head") == "none":
             asked["head"] = _joint_head("none", encoder.dim, encoder.config.hidden)

@@ -128,7 +128,8 @@ def pretrain(
     if start is not None and options.layers_of_start:
         start = every_layer(start, options.layers_of_start)
     encoder = make_encoder(options, store, run.seed, start)
-    outcome, heads, objective, at, kept = Outcome([], 0, 0.0), {}, None, {}, None
+    objective, heads, outcome = None, {}, Outcome([], 0, 0.0)
+    at, kept = {}, None  # where weights of steps on the way go, and what keeps them until then
     key = content_key(options.to_dict(), run.seed, store.key, _identity(start))
     checkpoints = Checkpoints(checkpoint_dir, key)
     if options.budget is not None:

@@ -166,13 +166,13 @@ def pack_passages(
     """
     n = len(passages)
     start, length = passage_spans(store, passages)
-    if dropped is None:
-        dropped = np.full(n, -1, dtype=np.int64)
-    safe = np.maximum(dropped, 0)
-    cut_start = np.where(dropped >= 0, store.sentence_starts[safe], start + length)
-    cut_end = np.where(dropped >= 0, store.sentence_starts[safe + 1], start + length)
+    cut_start = cut_end = end = start + length
+    if dropped is not None:
+        safe = np.maximum(dropped, 0)
+        cut_start = np.where(dropped >= 0, store.sentence_starts[safe], end)
+        cut_end = np.where(dropped >= 0, store.sentence_starts[safe + 1], end)
     cls, sep = constant(store.special.cls, n), constant(store.special.sep, n)
-    body = [Part(store.tokens, start, cut_start - start), Part(store.tokens, cut_end, start + length - cut_end), sep]
+    body = [Part(store.tokens, start, cut_start - start), Part(store.tokens, cut_end, end - cut_end), sep]
     if titled is None or not titled.any():
         return pack([cls, *body], max_length)
     title_start = store.title_starts[articles]

@@ -40,9 +40,8 @@ from pretrieve.base.program import die_with_parent
 from pretrieve.training import gpu_lock
 
 #: The environment between this program and those it starts.
-SCHEDULER, SHARE, NOTE, TOKEN_SHARE = (
-    f"PRETRIEVE_{name}" for name in ("SCHEDULER", "GPU_SHARE", "MEMORY_NOTE", "TOKEN_SHARE")
-)
+SCHEDULER, SHARE = "PRETRIEVE_SCHEDULER", "PRETRIEVE_GPU_SHARE"
+NOTE, TOKEN_SHARE = "PRETRIEVE_MEMORY_NOTE", "PRETRIEVE_TOKEN_SHARE"
 #: Ports for the processes of several nodes to meet at: below those that systems give away by themselves.
 PORTS = range(15_000, 30_000)
 

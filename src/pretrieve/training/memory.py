@@ -20,7 +20,8 @@ from pretrieve.base.files import write_json
 TRAINED_BYTES = 16
 #: Share of a GPU's memory that tensors can fill: the allocator's blocks have gaps.
 USABLE = 0.92
-_UNITS = {"B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
+#: Powers of 1024.
+_UNITS = {None: 0, "Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4}
 
 
 class OutOfMemory(PretrieveError):
@@ -64,7 +65,7 @@ def asked_bytes(message: str) -> int:
     2684354560
     """
     match = re.search(r"Tried to allocate ([\d.]+) ([KMGT]i)?B", message)
-    return int(float(match[1]) * 1024 ** _UNITS[f"{match[2] or ''}B"]) if match else 0
+    return int(float(match[1]) * 1024 ** _UNITS[match[2]]) if match else 0
 
 
 def out_of_memory(
