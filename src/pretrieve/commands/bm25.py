@@ -1,7 +1,5 @@
 """Search a task with BM25: a run of the test queries for each training-set size, its scores, and negatives for training."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

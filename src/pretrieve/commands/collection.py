@@ -1,7 +1,5 @@
 """Read a retrieval benchmark in its official layout into a collection directory."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

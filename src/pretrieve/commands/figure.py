@@ -1,7 +1,5 @@
 """Make one figure of a paper from what was measured: CSV, SVG and a manifest."""
 
-from __future__ import annotations
-
 import argparse
 
 from pretrieve.base.arguments import add_outputs, add_reference

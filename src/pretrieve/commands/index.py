@@ -1,7 +1,5 @@
 """Index documents for pretrieve search, with the encoder of a directory, by BM25, or by both."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Embed a task's training questions, search them in embedding stores, and keep what ranks high and is not relevant: negatives."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Deploy what my-corpus-table chose: retriever, indexes of the corpus and its documents, as one directory to search in."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fuse BM25's run with those of dense retrievers, with weights that development questions choose, and score what comes out."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

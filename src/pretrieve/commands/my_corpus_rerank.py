@@ -1,7 +1,5 @@
 """Rank the best hits of a run again with a cross-encoder, and score what comes out."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

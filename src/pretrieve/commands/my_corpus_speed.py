@@ -1,7 +1,5 @@
 """Measure what a query costs at this corpus's size: encoding it, searching vectors, BM25, a cross-encoder on BM25's hits."""
 
-from __future__ import annotations
-
 import argparse
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Compare all ways to search a corpus of one's own: a table, and three sentences that say what to deploy."""
 
-from __future__ import annotations
-
 import argparse
 
 from pretrieve.base import paths

@@ -1,7 +1,5 @@
 """Count the pairs of ICT, BFS and WLP and measure their lengths."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Predict the test examples of a task without retrieval with fine-tuned models; write predictions and metrics."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

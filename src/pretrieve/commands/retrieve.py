@@ -3,8 +3,6 @@
 On several GPUs: torchrun --nproc-per-node N workflow_scripts/retrieve.py ...; each takes every N-th shard of the vectors.
 """
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

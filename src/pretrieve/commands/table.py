@@ -1,7 +1,5 @@
 """Write one table of a paper, filled with measured values: CSV, Markdown, HTML, LaTeX and a manifest."""
 
-from __future__ import annotations
-
 import argparse
 
 from pretrieve.base.arguments import add_outputs, add_reference

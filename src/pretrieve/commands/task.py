@@ -7,8 +7,6 @@ pretrieve task descriptions --corpus corpus …
 pretrieve task collection --files collection=DIR --options '{"title": "prefix"}' …
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

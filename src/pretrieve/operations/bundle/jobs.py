@@ -6,8 +6,6 @@ training-set sizes of a family; here it is cut into one for each size. A job nee
 Standard library only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -16,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from pretrieve.base.errors import DataError
 from pretrieve.base.program import split_calls
@@ -53,7 +51,7 @@ class Call:
     options: Mapping[str, Sequence[str]]
 
     @classmethod
-    def parse(cls, program: str, words: Sequence[str]) -> Call:
+    def parse(cls, program: str, words: Sequence[str]) -> Self:
         """From the words of a command line; each option takes the words up to the next one."""
         options: dict[str, list[str]] = {}
         for word in words:
@@ -98,7 +96,7 @@ class Call:
         """Files and directories it writes."""
         return [word for name in _MAKES.get(self.program, ("out",)) for word in self.options.get(name, ())]
 
-    def by_size(self) -> list[Call]:
+    def by_size(self) -> list[Self]:
         """The same as calls for one training-set size each."""
         lists = {name: self.options[name] for name in SIDE_BY_SIDE[self.program] if self.options.get(name)}
         if len({len(values) for values in lists.values()}) != 1:
@@ -140,7 +138,7 @@ class Job:
         return asdict(self) | {"needs": self.call.needs}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Job:
+    def from_json(cls, value: Mapping[str, Any]) -> Self:
         return cls(value["id"], value["group"], Call(**value["call"]), value["cells"], value["code"])
 
 

@@ -14,9 +14,7 @@ R = T and S = Σ l² in every layer but perhaps the last, which is computed wher
 The backward pass costs twice as much, for each product has two factors (Kaplan et al.: backward = 2 × forward).
 """
 
-from __future__ import annotations
-
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pretrieve.models.config import BodyConfig
 
@@ -32,7 +30,7 @@ class Texts(NamedTuple):
     squares: float
 
     @classmethod
-    def of(cls, number: float, length: float) -> Texts:
+    def of(cls, number: float, length: float) -> Self:
         """``number`` texts of one length."""
         return cls(number, number * length, number * length**2)
 

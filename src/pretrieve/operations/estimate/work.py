@@ -4,11 +4,9 @@ FLOPs of training and encoding follow from the job's options (:mod:`pretrieve.wo
 is taken at rates of one CPU core that this project measured, each with its source below.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate.flops import Texts, parameters, product
@@ -67,7 +65,7 @@ class Work:
     tokens: float = 0.0
     steps: float = 0.0
 
-    def __add__(self, other: Work) -> Work:
+    def __add__(self, other: Self) -> Self:
         """Both, one after the other."""
         return Work(**{key: mine + getattr(other, key) for key, mine in vars(self).items()})
 
