@@ -19,13 +19,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a folder of texts ({', '.join(TEXTS)}, subfolders too), tables ({', '.join(TABLES)}), or hub:OWNER/NAME[:CONFIG]",
     )
     parser.add_argument("--documents", default="files", choices=DOCUMENTS, help="what a document of texts is")
-    parser.add_argument(
-        "--columns",
-        nargs="*",
-        default=[],
-        metavar="WHAT=NAME",
-        help=f"of a table: {', '.join(NAMES)}=NAME; or by usual names",
-    )
+    columns = f"of a table: {', '.join(NAMES)}=NAME; or by usual names"
+    parser.add_argument("--columns", nargs="*", default=[], metavar="WHAT=NAME", help=columns)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR/corpus.jsonl")
 
 

@@ -144,12 +144,8 @@ def compare_run(published: Published, plan: Plan, references: Path = REFERENCES)
             if line.status in MEASURED:
                 cell = cells.get((line.row, line.column))
                 same_options = _made(published.config, line) == _made(plan.config, line)
-                scores = (
-                    {part for file in of_run.files_of(table, cell) for part in parts_of_mean(file, plan)}
-                    if cell
-                    else ()
-                )
-                exact = same_machine and elsewhere.isdisjoint(scores)
+                scores = of_run.files_of(table, cell) if cell else ()
+                exact = same_machine and all(elsewhere.isdisjoint(parts_of_mean(file, plan)) for file in scores)
                 compared[name].append(_compare(line, table, cell, of_run, files, same_options, exact))
     return compared
 
@@ -247,9 +243,8 @@ def _corpus(config: Mapping[str, Any], name: str) -> list[Any]:
 def _data(config: Mapping[str, Any], name: str, size: str | None) -> dict[str, Any]:
     """A data set, with one of its training-set sizes."""
     own = config["datasets"][name]
-    return {key: value for key, value in own.items() if key not in ("metrics", "sizes")} | {
-        "size": own["sizes"][size] if size else None
-    }
+    kept = {key: value for key, value in own.items() if key not in ("metrics", "sizes")}
+    return kept | {"size": own["sizes"][size] if size else None}
 
 
 def standard_error(cell: Cell, published: float, paths: Sequence[str], files: ResultFiles) -> float:

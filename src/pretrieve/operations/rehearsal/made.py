@@ -223,10 +223,8 @@ def _bert(folder: Path, layers: int) -> None:
     """As bert-base-uncased has it: the body under ``bert.``, and the word head."""
     import torch
 
-    from pretrieve.models.hf_format import to_saved_names
-
     entries = vocabulary()
-    config, state = _body(vocabulary_size=len(entries), hidden=WIDTH, layers=layers, heads=2, feed_forward=WIDTH)
+    config, body = _body(vocabulary_size=len(entries), layers=layers)
     head = {
         "bias": torch.zeros(len(entries)),
         "transform.dense.weight": torch.eye(WIDTH),
@@ -234,15 +232,13 @@ def _bert(folder: Path, layers: int) -> None:
         "transform.LayerNorm.weight": torch.ones(WIDTH),
         "transform.LayerNorm.bias": torch.zeros(WIDTH),
     }
-    saved = {f"bert.{name}": tensor for name, tensor in to_saved_names(state, config).items()}
+    saved = {f"bert.{name}": tensor for name, tensor in body.items()}
     _write(folder, config, saved | {f"cls.predictions.{name}": tensor for name, tensor in head.items()})
     (folder / "vocab.txt").write_bytes(vocabulary_file())
 
 
 def _t5(folder: Path, layers: int) -> None:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-
-    from pretrieve.models.hf_format import to_saved_names
 
     letters = [*string.ascii_letters, *string.digits, *".,?!'-:;()/\""]
     pieces = ["<pad>", "</s>", "<unk>", "▁", *(f"▁{word}" for word in words()), *letters]
@@ -251,18 +247,17 @@ def _t5(folder: Path, layers: int) -> None:
     tokenizer.decoder = decoders.Metaspace()
     tokenizer.add_special_tokens(["<pad>", "</s>", "<unk>"])
     tokenizer.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
-    shape = {"hidden": WIDTH, "layers": layers, "heads": 2, "head_size": WIDTH // 2, "feed_forward": WIDTH}
-    config, state = _body(kind="t5", vocabulary_size=tokenizer.get_vocab_size(), **shape)
-    _write(folder, config, to_saved_names(state, config))
+    _write(folder, *_body(kind="t5", vocabulary_size=tokenizer.get_vocab_size(), layers=layers, head_size=WIDTH // 2))
     tokenizer.save(str(folder / "tokenizer.json"))
 
 
 def _body(**shape: Any) -> tuple[BodyConfig, dict[str, Any]]:
-    """A body with weights of seed 1, and its state."""
+    """A narrow body, and its weights of seed 1 by the names in a checkpoint."""
     from pretrieve.models.encoder import Encoder
+    from pretrieve.models.hf_format import to_saved_names
 
-    config = BodyConfig(**shape)
-    return config, Encoder(config, WIDTH, "mean", 1, "dot", "none").body.state_dict()
+    config = BodyConfig(hidden=WIDTH, heads=2, feed_forward=WIDTH, **shape)
+    return config, to_saved_names(Encoder(config, WIDTH, "mean", 1, "dot", "none").body.state_dict(), config)
 
 
 def _write(folder: Path, config: BodyConfig, tensors: dict[str, Any]) -> None:
