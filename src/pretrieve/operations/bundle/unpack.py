@@ -12,6 +12,7 @@ scores are then scored. Last, ``snakemake --touch`` notes for each job the argum
 import errno
 import os
 import shutil
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,7 +118,7 @@ def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any],
     root = f"results/{about['scale']}"
     places = _stale({place for job in here if job.id in own for place in job.call.needs}, about["data"])
     stale = {job.id for job in dependents(places, here)}
-    refused: dict[str, str] = {}
+    refused: dict[str, str] = {}  # id of a job → why
     for job in here:
         if job.id not in own:
             there = all(_is_there(file, root) for file in outputs_of(job))
@@ -129,25 +130,27 @@ def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any],
             refused[job.id] = "was made by other source files (see --any-code)"
     # The plan says which jobs are sizes of one; the bundle says which of them were not requested.
     packed = {one for ids in about["groups"].values() for one in ids}
-    groups: dict[str, list[str]] = {}
+    sizes = defaultdict[str, set[str]](set)
     for job in wanted:
         if job.id in packed:
-            groups.setdefault(job.group, []).append(job.id)
-    while True:
-        left = {job.id for job in here if job.id not in refused}
-        more = {}
-        for job in here:
-            missing = [one for one in groups.get(job.group, ()) if one not in left]
-            if job.id in left and missing:
-                more[job.id] = f"waits for {len(missing)} other training-set sizes of its job"
-        lost = [place for job in wanted if job.id not in left for place in job.call.makes]
-        for job in dependents(lost, [job for job in here if job.id in left]):
-            more.setdefault(job.id, "was made from a result that is not taken")
-        if not more:
-            break
+            sizes[job.group].add(job.id)
+    while more := _incomplete([job for job in here if job.id not in refused], wanted, sizes):
         refused |= more
     names = {job.id: job.name for job in here}
     return Taken([job for job in here if job.id not in refused], {names[one]: why for one, why in refused.items()})
+
+
+def _incomplete(taken: Sequence[Job], wanted: Sequence[Job], sizes: Mapping[str, set[str]]) -> dict[str, str]:
+    """Id → why, of the jobs that cannot be ``taken`` because others are not. sizes: of each job of the workflow, their ids."""
+    ids = {job.id for job in taken}
+    lost = [place for job in wanted if job.id not in ids for place in job.call.makes]
+    found = {}
+    for job in taken:
+        if missing := sizes.get(job.group, set()) - ids:
+            found[job.id] = f"waits for {len(missing)} other training-set sizes of its job"
+    for job in dependents(lost, taken):
+        found.setdefault(job.id, "was made from a result that is not taken")
+    return found
 
 
 def _stale(places: Iterable[str], data: Mapping[str, Mapping[str, str]]) -> list[str]:
