@@ -61,8 +61,7 @@ def _machines(plan: Plan, arguments: argparse.Namespace) -> Machines:
     cores = arguments.cores or usable_cores()
     cpu = known.get("cpu") or measure_scale(plan.scale, core=True, cores=cores)
     gpu = known.get("cuda") or (measure_scale(plan.scale) if torch.cuda.is_available() else None)
-    gpus = int(gpu is not None)
-    return Machines(cpu, gpu, gpus, cores, needs_of(plan.config))
+    return Machines(cpu, gpu, int(gpu is not None), cores, needs_of(plan.config))
 
 
 def _print(arguments: argparse.Namespace, options: dict, machines: Machines, amount: Amount, found: Forecast) -> None:

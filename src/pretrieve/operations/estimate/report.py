@@ -60,15 +60,13 @@ class Estimate:
         disk = raw + sum(task.disk for task in tasks.values()) / GB
         return Line(name, len(jobs), gpu_h, cpu_h, disk, download, wall / 3600, there)
 
-    def _raw(self, jobs: Iterable[Job]) -> tuple[float, float, float]:
+    def _raw(self, jobs: Sequence[Job]) -> tuple[float, float, float]:
         """GB to download, GB of these that are in place, and GB of raw files on the disk; an archive counts once."""
-        jobs, sizes = list(jobs), self.workload.sizes
+        sizes = self.workload.sizes
         names = [job.subject for job in jobs if job.stage == "fetch"]
         checkpoints = sum(self.workload.of(job).download for job in jobs if job.stage == "fetch_checkpoint")
-        wanted = [
-            name for name in names if not (self._is_there(name) or self._is_there(sizes.downloaded_as(name).name))
-        ]
-        coming, everything = sizes.download(wanted), sizes.download(names)
+        there = {name for name in names if self._is_there(name) or self._is_there(sizes.downloaded_as(name).name)}
+        coming, everything = sizes.download(name for name in names if name not in there), sizes.download(names)
         return (coming + checkpoints) / GB, (everything - coming) / GB, sizes.on_disk(names) / GB
 
     def largest(self, targets: Iterable[Job], number: int) -> list[tuple[Job, float]]:

@@ -144,12 +144,10 @@ class Sizes:
         if not file.is_file():
             return None
         stats = json.loads(file.read_text(encoding="utf-8"))
-        if set(self.plan.config["datasets"][dataset]["sizes"]) - set(stats.get("splits", {})):
+        splits = stats.get("splits", {})
+        if set(self.plan.config["datasets"][dataset]["sizes"]) - set(splits):
             return None  # counted before the configuration had these sizes
-        train, test = (
-            {size: counts.get(part, 0) for size, counts in stats.get("splits", {}).items()}
-            for part in ("train", "test")
-        )
+        train, test = ({size: counts.get(part, 0) for size, counts in splits.items()} for part in ("train", "test"))
         if "examples" in stats:
             texts, length = stats["texts_per_example"], stats["text_tokens"]
             history = max(1.0, stats.get("history", 0)) * length
@@ -159,14 +157,23 @@ class Sizes:
 
     def _expected_task(self, dataset: str) -> TaskSize:
         options = self.plan.config["datasets"][dataset]
-        reader = options.get("reader_options") or {}
+        known, origin = self._known(dataset, options)
+        known = {"document_tokens": TOKENS_PER_DOCUMENT, "queries": 1000, "query_tokens": 12, "texts": 2} | known
+        documents = min(known["documents"], options.get("max_documents") or known["documents"])
+        queries = min(known["queries"], options.get("max_queries") or options.get("max_examples") or known["queries"])
+        train, test = self._split(dataset, queries, known.get("train"))
+        if known.get("test"):
+            test = dict.fromkeys(test, known["test"])
+        sizes = (documents, known["document_tokens"], queries, known["query_tokens"])
+        return TaskSize(*sizes, train, test, origin, known["texts"])
+
+    def _known(self, dataset: str, options: Mapping[str, Any]) -> tuple[dict[str, float], str]:
+        """Some of a task's :data:`NUMBERS`, of documents at least a guess; and where they are from."""
         files = list(options.get("files", {}).values())
-        known = dict(self.counts.get(dataset, {}))
-        origin = "listed"
+        known, origin = dict(self.counts.get(dataset, {})), "listed"
         if not known:
             known, origin = self._added(files), "listed by file"
-        if not known.get("documents") and READERS[options["reader"]].counts:
-            counts = READERS[options["reader"]].counts
+        if not known.get("documents") and (counts := READERS[options["reader"]].counts):
             known = {"documents": 2 * sum(counts.values()), "train": counts["train"]} | known
             known.setdefault("queries", sum(count for name, count in counts.items() if "news" not in name))
         if (options.get("open") or options["reader"] == "corpus") and dataset not in self.counts:
@@ -175,28 +182,18 @@ class Sizes:
                 "articles": (more.articles, more.lengths.article),
                 "sentences": (more.sentences, more.lengths.sentence + more.lengths.passage),
             }.get(str(options.get("open")), (more.passages, more.lengths.passage))
-            extra = min(texts * reader.get("share", 1.0), options.get("max_extra") or texts)
-            known["documents"] = known.get("documents", 0) + extra
+            share = (options.get("reader_options") or {}).get("share", 1.0)
+            known["documents"] = known.get("documents", 0) + min(texts * share, options.get("max_extra") or texts)
             known.setdefault("document_tokens", tokens)
         if not known.get("documents"):
-            origin = "guessed from bytes"
             self.guessed.add(dataset)
-            known = self._guess(files) | known
-        known["documents"] = min(known["documents"], options.get("max_documents") or known["documents"])
-        known = {"document_tokens": TOKENS_PER_DOCUMENT, "queries": 1000, "query_tokens": 12, "texts": 2} | known
-        queries = min(known["queries"], options.get("max_queries") or options.get("max_examples") or known["queries"])
-        train = self._training(dataset, queries, known.get("train"))
-        pool = (1 - DEVELOPMENT) * queries
-        wanted = self.plan.config["datasets"][dataset]["sizes"]
-        most = max((number for name, number in train.items() if not is_share(wanted[name])), default=0.0)
-        drawn = {name: number if is_share(wanted[name]) else most for name, number in train.items()}
-        trains = {name: 1 - self.held_out(dataset, name) for name in wanted}
-        test = {name: known.get("test") or max(1.0, pool - number / trains[name]) for name, number in drawn.items()}
-        sizes = (known["documents"], known["document_tokens"], queries, known["query_tokens"])
-        return TaskSize(*sizes, train, test, origin, known["texts"])
+            return self._guess(files) | known, "guessed from bytes"
+        return known, origin
 
-    def _training(self, dataset: str, queries: float, train: float | None) -> dict[str, float]:
-        """Training examples of each size, less what is held out. train: all that may train, where it is known."""
+    def _split(self, dataset: str, queries: float, train: float | None) -> tuple[dict[str, float], dict[str, float]]:
+        """Size → training examples less what is held out, and test queries: what a share, or the largest number, leaves.
+
+        train: all that may train, where it is known."""
         sizes: dict[str, Any] = self.plan.config["datasets"][dataset]["sizes"]
         pool = (1 - DEVELOPMENT) * queries
         everything = TRAINS * queries if train is None else train
@@ -204,7 +201,11 @@ class Sizes:
             size: everything if share == "all" else min(share, everything) if share >= 1 else share * pool
             for size, share in sizes.items()
         }
-        return {size: max(1.0, (1 - self.held_out(dataset, size)) * number) for size, number in wanted.items()}
+        kept = {size: 1 - self.held_out(dataset, size) for size in sizes}
+        trains = {size: max(1.0, kept[size] * number) for size, number in wanted.items()}
+        most = max((number for size, number in trains.items() if not is_share(sizes[size])), default=0.0)
+        drawn = {size: number if is_share(sizes[size]) else most for size, number in trains.items()}
+        return trains, {size: max(1.0, pool - number / kept[size]) for size, number in drawn.items()}
 
     def held_out(self, dataset: str, size: str) -> float:
         """The share of a size's training examples that validates."""
@@ -243,10 +244,8 @@ class Sizes:
         if "parts" in options and name not in self.counts:
             parts = [self.corpus(part) for part in options["parts"]]
             origin = ", ".join(sorted({part.origin for part in parts}))
-            sums = [
-                sum(getattr(part, key) for part in parts) for key in ("passages", "articles", "sentences", "tokens")
-            ]
-            return CorpusSize(*sums, origin)
+            numbers = [(part.passages, part.articles, part.sentences, part.tokens) for part in parts]
+            return CorpusSize(*map(sum, zip(*numbers, strict=True)), origin)
         files = [options.get("dump"), options.get("leads"), *(options.get("files") or {}).values()]
         known = dict(self.counts.get(name) or self._added(filter(None, files)))
         origin = "listed"

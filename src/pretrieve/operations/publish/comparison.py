@@ -151,13 +151,7 @@ def compare_run(published: Published, plan: Plan, references: Path = REFERENCES)
 
 
 def _compare(
-    line: Line,
-    table: Table,
-    cell: Cell | None,
-    setting: Setting,
-    files: ResultFiles,
-    same_options: bool,
-    exact: bool,
+    line: Line, table: Table, cell: Cell | None, setting: Setting, files: ResultFiles, same_options: bool, exact: bool
 ) -> Compared:
     if cell is None or cell.is_case or (cell.system, cell.metric, cell.unit) != (line.system, line.metric, line.unit):
         return Compared(line, CHANGED)  # a case's text is of the query that is chosen now
