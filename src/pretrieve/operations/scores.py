@@ -141,15 +141,13 @@ def keep(asked: Asked, out: Path) -> int:
     if not files:
         return 0
     found = chains(files, jobs)
-    here = {"commit": version_of(code_file()).commit, "cpu": cpu_model()}
+    commit, cpu = version_of(code_file()).commit, cpu_model()
     elsewhere, devices = taken(Path(plan.root)), brought(Path(plan.root))
     scores = {}
-    for file, jobs in found.items():
+    for file, chain in found.items():
         digest = sha256_of(Path(file))
-        made = [place for place in jobs[-1].call.makes if devices and Path(place).is_file()]
-        came = [devices[one] for place in made if (one := (place, sha256_of(Path(place)))) in devices]
-        own = here | {"cpu": came[0]} if came else here
-        scores[file] = fingerprint(jobs) | {"sha256": digest} | elsewhere.get((file, digest), own)
+        here = {"commit": commit, "cpu": _maker(chain[-1], devices, cpu)}
+        scores[file] = fingerprint(chain) | {"sha256": digest} | elsewhere.get((file, digest), here)
     needed = [job for chain in found.values() for job in chain]
     manifest = {"scale": asked.scale, "scores": scores, "data": data_hashes(data_places(needed))}
     runs = needed_runs(asked, plan, needed, answers=True)
@@ -190,6 +188,12 @@ def brought(root: Path) -> dict[tuple[str, str], str]:
         for members in manifest["members"].values()
         for file, entry in members.items()
     }
+
+
+def _maker(job: Job, devices: Mapping[tuple[str, str], str], cpu: str) -> str:
+    """What made a job's files: the device of a slice that brought one of them (:func:`brought`), or else this ``cpu``."""
+    made = (place for place in job.call.makes if devices and Path(place).is_file())
+    return next((devices[key] for place in made if (key := (place, sha256_of(Path(place)))) in devices), cpu)
 
 
 def made_elsewhere(path: Path, root: Path) -> set[str]:

@@ -107,8 +107,7 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
 
 
 def unpack(folder: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], place: Path) -> None:
-    """Compare all files of a slice with its manifest, and unpack them below ``place``. Raises DataError when one is missing,
-    damaged or not what it should be, or there is no room for them."""
+    """Check all files of a slice by its manifest, and unpack them below ``place``. Raises DataError: one is wrong, or no room."""
     from pretrieve.operations.bundle.weights import INDEX, unpack_weights  # torch takes two seconds to load
 
     parts = manifest["parts"]

@@ -111,8 +111,7 @@ def parts_of_mean(file: str, plan: Plan) -> list[str]:
 
 
 def snakemake(asked: Asked, options: Sequence[str], files: Iterable[str], quiet: bool = False) -> str:
-    """Run the code's Snakefile for some files in the current directory and return what it printed (with ``quiet``; else it goes
-    to the terminal). Raises DataError when it fails; with the end of its messages."""
+    """Run the code's Snakefile for some files. quiet: return what it prints. Raises DataError with its last words if it fails."""
     program = [sys.executable, "-m", "snakemake", "--snakefile", str(code_file("Snakefile"))]
     done = subprocess.run(
         [*program, *options, "--config", *asked.words, "--", *files],

@@ -53,13 +53,11 @@ def main() -> None:
     parser.add_argument(
         "--weights", choices=("bf16", "fp32", "none"), default="bf16", help="format of the returned weights"
     )
-    parser.add_argument(
-        "--runs",
-        choices=("all", "needed"),
-        default="all",
-        help="runs that come back; needed: those that more than their scores is made from, the others are scored here, with "
-        "ranx; and no negatives that have been used",
+    runs = (
+        "runs that come back; needed: those that more than their scores is made from, the others are scored here, with ranx; "
+        "and no negatives that have been used"
     )
+    parser.add_argument("--runs", choices=("all", "needed"), default="all", help=runs)
     parser.add_argument("--processes", type=int, default=1, help="jobs at a time, all on one device")
     parser.add_argument("--out", type=Path, help="folder for returned results; default: DIR/out")
     parser.add_argument("--checkpoint-seconds", type=float, default=60.0)
