@@ -36,8 +36,7 @@ _SEEDS = re.compile(r"seeds=\[[0-9]{1,9}(, ?[0-9]{1,9})*\]")
 
 
 def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
-    """The manifest of a slice, and its jobs. Raises DataError when it cannot be read, is damaged, or says what no runner writes;
-    with the key."""
+    """The manifest of a slice, and its jobs. Raises DataError, with the key, when it is damaged or says what no runner writes."""
     path = folder / MANIFEST
     manifest = read_json(path, "the manifest of a slice", most=LARGEST)
     check_form(manifest, SCHEMA, path, "slice")
@@ -107,7 +106,8 @@ def asked_by(about: Mapping[str, Any], given: Sequence[str] = ()) -> Asked:
 
 
 def unpack(folder: Path, manifest: Mapping[str, Any], jobs: Sequence[Job], place: Path) -> None:
-    """Check all files of a slice by its manifest, and unpack them below ``place``. Raises DataError: one is wrong, or no room."""
+    """Compare all files of a slice with its manifest, and unpack them below ``place``. Raises DataError when one is missing,
+    damaged or not what it should be, or there is no room for them."""
     from pretrieve.operations.bundle.weights import INDEX, unpack_weights  # torch takes two seconds to load
 
     parts = manifest["parts"]
