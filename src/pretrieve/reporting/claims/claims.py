@@ -124,7 +124,7 @@ class Claim:
         >>> [[str(w) for w in test.weights] for side in claim.tests(2) for test in side]
         [['1.0', '-0.9'], ['-1.0', '0.9']]
         """
-        shown, refuted = [], []
+        pairs = []  # (what must be shown, its contrary)
         margin, none = self.smallest_effect, Margin(Decimal())
         minus = margin._replace(size=-margin.size)
         for effect in self.effects(n):
@@ -133,21 +133,18 @@ class Claim:
             other = tuple(map(Decimal, subtracted))
             above, below = (_sides(effect, other, -1 if below_zero else 1, sign) for sign in (1, -1))
             if self.type in ("greater", "gap", "order", "at-least"):
-                shown.append(above(margin if self.type == "at-least" else none))
-                refuted.append(below(margin if has_room(below(margin)) else none))
+                contrary = below(margin if has_room(below(margin)) else none)
+                pairs.append((above(margin if self.type == "at-least" else none), contrary))
             else:
-                shown.append(above(minus))
-                refuted.append(below(minus))
+                pairs.append((above(minus), below(minus)))
             if self.type == "near":
-                shown.append(below(margin))
-                refuted.append(above(margin))
+                pairs.append((below(margin), above(margin)))
             if self.at_most:
-                shown.append(below(self.at_most))
-                refuted.append(above(self.at_most))
+                pairs.append((below(self.at_most), above(self.at_most)))
             if self.both_gain:
-                shown.append(Test(other, Decimal(), True))
-                refuted.append(Test(tuple(-w for w in other), Decimal(), True))
-        return shown, refuted
+                contrary = Test(tuple(-w for w in other), Decimal(), True)
+                pairs.append((Test(other, Decimal(), True), contrary))
+        return [shown for shown, _ in pairs], [contrary for _, contrary in pairs]
 
 
 def _sides(effect: Sequence[Decimal], other: Sequence[Decimal], direction: int, sign: int):
@@ -251,22 +248,18 @@ def _claim(entry: Mapping[str, Any], where: str) -> Claim:
         )
     roles = entry.get("needs_original", ())
     as_given = {key: check[key] for key in ("share", "both_gain", "needs_groups", "decided_by") if key in check}
+    as_given |= {key: entry[key] for key in ("paper", "section", "table", "needs_train") if key in entry}
+    texts = {key: " ".join(entry[key].split()) for key in ("claim", "estimand", "because") if key in entry}
     return Claim(
         name=entry["id"],
-        paper=entry["paper"],
-        section=entry["section"],
-        table=entry["table"],
-        claim=" ".join(entry["claim"].split()),
-        estimand=" ".join(entry["estimand"].split()),
         smallest_effect=smallest,
         type=kind,
         groups=groups,
         at_most=at_most,
         against=tuple(against or ()),
-        needs_train=entry.get("needs_train", 0),
         needs_original=(roles,) if isinstance(roles, str) else tuple(roles),
-        because=" ".join(entry.get("because", "").split()),
         **as_given,
+        **texts,
     )
 
 

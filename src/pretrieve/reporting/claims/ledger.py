@@ -96,15 +96,10 @@ class Finding(
 
 
 class Comparison(
-    text_tuple(
-        "Comparison",
-        "id number outcome cells values effect low high unit p_for p_against not_learnt note",
-    )
+    text_tuple("Comparison", "id number outcome cells values effect low high unit p_for p_against not_learnt note")
 ):
-    """One line of ``claims.groups.csv``: a group of cells.
-
-    ``cells`` (a JSON list of places) and ``values`` (separated by ``;``) are in one order.
-    """
+    """One line of ``claims.groups.csv``: a group of cells. ``cells`` (a JSON list of places) and ``values`` (separated by ``;``)
+    are in one order."""
 
 
 def to_findings(verdicts: Sequence[Verdict], scale: str, others: Sequence[Reproduction] = ()) -> list[Finding]:

@@ -95,8 +95,7 @@ class Measurements:
     def __init__(self, root: Path | str, seeds: Sequence[int], facts: Facts | None = None) -> None:
         self.facts = facts or Facts()
         self._root, self._seeds = str(root), tuple(seeds)
-        self._tables: dict[tuple[str, str], dict[tuple[str, str], Line] | None] = {}
-        self._figures: dict[tuple[str, str], list[Point] | None] = {}
+        self._read: dict[Path, Any] = {}
         self._files = ResultFiles()
 
     def find(self, place: Place) -> Value | str:
@@ -181,20 +180,22 @@ class Measurements:
         first, *others = ([point.x for point in self._series(place) or ()] for place in group)
         return [x for x in first if all(x in other for other in others)]
 
+    def _once(self, path: Path, read: Callable[[Path], Any]) -> Any:
+        """What ``read`` makes of a file, which is read once; None where it is not there."""
+        if path not in self._read:
+            self._read[path] = read(path) if path.is_file() else None
+        return self._read[path]
+
     # -- tables
 
     def _cell(self, place: Place) -> Value | str:
-        key = (place.paper, place.of)
-        if key not in self._tables:
-            path = Path(table_file(self._root, *key))
-            there = path.is_file()
-            self._tables[key] = {(line.row, line.column): line for line in read_lines(path)} if there else None
-        lines = self._tables[key]
+        path = Path(table_file(self._root, place.paper, place.of))
+        lines = self._once(path, lambda path: {(line.row, line.column): line for line in read_lines(path)})
         if lines is None:
             return f"{place.paper}/{place.of} is not among the tables of this run"
         line = lines.get(place.where)
         if line is None:
-            raise DataError(f"{table_file(self._root, *key)}: no cell {place.where}, but a claim names it.")
+            raise DataError(f"{path}: no cell {place.where}, but a claim names it.")
         if line.status not in MEASURED:
             return line.note.rpartition("; ")[2] or line.status  # the reason stands behind the reference's own note
         return self._value(place.paper, line.measured, line)
@@ -278,11 +279,7 @@ class Measurements:
 
     def _series(self, place: Place) -> list[Point] | None:
         """The points of a place's series; None where the figure is not there."""
-        key = (place.paper, place.of)
-        if key not in self._figures:
-            path = self._figure_file(place)
-            self._figures[key] = read_points(path) if path.is_file() else None
-        points = self._figures[key]
+        points = self._once(self._figure_file(place), read_points)
         if points is None:
             return None
         panel, series = place.where[:2]

@@ -48,12 +48,7 @@ class Standing(
     ``cell`` is where the score stands (PAPER/TABLE: ROW, COLUMN)."""
 
 
-class Pair(
-    text_tuple(
-        "Pair",
-        "recipe dataset metric unit a b effect low high p q n_seeds queries note",
-    )
-):
+class Pair(text_tuple("Pair", "recipe dataset metric unit a b effect low high p q n_seeds queries note")):
     """One line of ``league.pairs.csv``: ``effect`` is ``a`` minus ``b`` in ``unit``, on the same queries. ``p`` is two-sided;
     ``n_seeds``: the fewer of the two that were trained with; ``note``: why nothing is decided."""
 
