@@ -71,21 +71,25 @@ def is_far(level: float, values: Sequence[float]) -> bool:
     return bool(values) and level > max(values) + FAR * (max(values) - min([0.0, *values]))
 
 
-def chance_lines(axes: Axes, panel: Panel, points: Sequence[Point], places: Mapping[str, float]) -> object | None:
-    """Draw what guessing scores at each x (``places``: x → where it lies). Returns a handle for the legend, or None where no
-    level is known."""
+def chance_lines(
+    axes: Axes, panel: Panel, points: Sequence[Point], places: Mapping[str, float], shown: dict[str, object]
+) -> None:
+    """Draw what guessing scores at each x (``places``: x → where it lies), where it is known and the panel has no series for it,
+    and note it in ``shown``, the legend."""
     levels = {point.x: float(point.chance) for point in points if point.chance and is_measured(point)}
-    if not levels:
-        return None
+    if not levels or any(series.value == "chance" for series in panel.series):
+        return
     look = METHODS["chance"]
     line = {"color": "#6E6E6E", "linestyle": (0, look.dash), "linewidth": 1.6, "zorder": 1.5}
     if len(set(levels.values())) == 1:
-        return axes.axhline(next(iter(levels.values())), **line)
-    if panel.x.is_names:
-        drawn = [axes.plot([places[x] - 0.45, places[x] + 0.45], [y, y], **line)[0] for x, y in levels.items()]
-        return drawn[0]
-    xs = sorted(levels, key=places.__getitem__)
-    return axes.plot([places[x] for x in xs], [levels[x] for x in xs], **line)[0]
+        handle = axes.axhline(next(iter(levels.values())), **line)
+    elif panel.x.is_names:
+        for x, y in levels.items():
+            (handle,) = axes.plot([places[x] - 0.45, places[x] + 0.45], [y, y], **line)
+    else:
+        xs = sorted(levels, key=places.__getitem__)
+        (handle,) = axes.plot([places[x] for x in xs], [levels[x] for x in xs], **line)
+    shown.setdefault(CHANCE_LEVEL, handle)
 
 
 def _spread(axes: Axes, values: Sequence[float]) -> bool:

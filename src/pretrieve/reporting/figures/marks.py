@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 
 from pretrieve.references.figures import Panel, Series
 from pretrieve.references.palette import METHODS, Look
-from pretrieve.reporting.figures.ground import CHANCE_LEVEL, chance_lines, is_far, is_relative, levels_of, set_limits
+from pretrieve.reporting.figures.ground import chance_lines, is_far, is_relative, levels_of, set_limits
 from pretrieve.reporting.figures.points import AS_PUBLISHED, Point, is_measured
 
 #: From so many points on a line has few markers.
@@ -159,7 +159,7 @@ def _lines(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str,
             _at_chance(axes, xs, there, shown)
     if not view.published:
         _levels(axes, panel, points, shown)
-        _chance(axes, panel, points, places, shown)
+        chance_lines(axes, panel, points, places, shown)
 
 
 def _ends(point: Point) -> tuple[float, float] | None:
@@ -193,14 +193,6 @@ def _levels(axes: Axes, panel: Panel, points: Sequence[Point], shown: Legend) ->
             axes.annotate(f"{series.label} {y:.3g} ↑", color=look.colour, fontsize=10, **place)
         else:
             shown.setdefault(series.label, axes.axhline(y, color=look.colour, linestyle=(0, look.dash), linewidth=1.5))
-
-
-def _chance(axes: Axes, panel: Panel, points: Sequence[Point], places: Mapping[str, float], shown: Legend) -> None:
-    if any(series.value == "chance" for series in panel.series):
-        return  # the figure has a series for it
-    handle = chance_lines(axes, panel, points, places)
-    if handle is not None:
-        shown.setdefault(CHANCE_LEVEL, handle)
 
 
 def _at_chance(axes: Axes, xs: Sequence[float], points: Sequence[Point], shown: Legend) -> None:
@@ -245,7 +237,7 @@ def _bars(axes: Axes, view: View, points: Sequence[Point], places: Mapping[str, 
             ends = None if view.published else _ends(point)
             tops.append((x, max(0.0, float(number), *(ends or ())), number))
     if not view.published:
-        _chance(axes, panel, points, places, shown)
+        chance_lines(axes, panel, points, places, shown)
     _numbers(axes, tops)
 
 
