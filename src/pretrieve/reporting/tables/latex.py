@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, zip_longest
 
 from pretrieve.references.tables import Table
 from pretrieve.reporting.tables.filling import MEASURED, Line
@@ -102,20 +102,14 @@ def _tabular(
 
 
 def head_lines(
-    left: Sequence[str],
-    columns: Sequence[str],
-    here: Sequence[Sequence[str]],
-    group: str = "",
-    right: Sequence[str] = (),
+    left: Sequence[str], columns: Sequence[str], here: Sequence[Sequence[str]], group: str, right: Sequence[str]
 ) -> list[str]:
     """Lines of the head, escaped text: the ``group`` of all columns, what they were measured on (``here``), the words that names
     of neighbours begin with, and the rest of the names, beside the heads of the ``left`` and ``right`` columns."""
     names = split_names(columns)
-    depth = max(map(len, names))
-    data = max(map(len, here), default=0)
     levels = [[group] * len(columns)] if group else []
-    levels += [[own[i] if i < len(own) else "" for own in here] for i in range(data)]
-    above = [[name[i] if i < len(name) - 1 else "" for name in names] for i in range(depth - 1)]
+    levels += zip_longest(*here, fillvalue="")
+    above = list(zip_longest(*(name[:-1] for name in names), fillvalue=""))
     lines: list[str] = []
     for i, level in enumerate([*levels, *above]):
         # A group of one level does not reach across the groups of the levels above it.

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import takewhile
 
 from pretrieve.base.paths import parse_system
 from pretrieve.references.figures import OWN
@@ -133,11 +134,8 @@ def head_spans(heads: Sequence[list[str]], i: int) -> list[int]:
     """Rows that each head of row i covers: a first head that repeats is printed once, as papers do; others always."""
     spans = [1] * len(heads[i])
     if len(spans) > 1:
-        if i and heads[i - 1][0] == heads[i][0]:
-            spans[0] = 0
-        else:
-            same = (head[0] == heads[i][0] for head in heads[i:])
-            spans[0] = next((n for n, equal in enumerate(same) if not equal), len(heads) - i)
+        covered = i > 0 and heads[i - 1][0] == heads[i][0]
+        spans[0] = 0 if covered else len(list(takewhile(lambda head: head[0] == heads[i][0], heads[i:])))
     return spans
 
 
