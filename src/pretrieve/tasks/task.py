@@ -113,9 +113,14 @@ class TaskContents:
     titled: bool = False
     _query_of: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
-    def add_passage(self, passage: Passage) -> int:
+    def add_candidates(self, name: str, passage: Passage, sentences: Iterable[int] | None = None) -> None:
+        """Add a passage: itself as the candidate ``name``, or these sentences of it as ``{name}-{sentence}``."""
+        number = len(self.passages)
         self.passages.append(passage)
-        return len(self.passages) - 1
+        if sentences is None:
+            self.candidates.append(Candidate(name, number, -1))
+        else:
+            self.candidates += [Candidate(f"{name}-{sentence}", number, sentence) for sentence in sentences]
 
     def add_question(self, query_id: str, text: str) -> str:
         """Add a question, unless one in the same words is there; returns the id of its query."""
