@@ -171,8 +171,7 @@ class _Contents:
             for query in task.queries
             for doc_id, relevance in self._relevant.get(query.query_id, {}).items()
         ]
-        known = [query.query_id for query in task.queries if query.query_id in self._answers]
-        task.answers = {query_id: self._answers[query_id] for query_id in known}
+        task.answers = {q.query_id: self._answers[q.query_id] for q in task.queries if q.query_id in self._answers}
         self._judged = {doc_id for query in task.queries for doc_id in self._others.get(query.query_id, ())}
         self._judged |= {judgement.doc_id for judgement in task.judgements}
 
