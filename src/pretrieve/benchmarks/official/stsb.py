@@ -99,8 +99,7 @@ def _official(path: Path, warnings: Warnings) -> Iterator[tuple[int, list[str]]]
                 f"{path}: line {line}: {len(fields)} fields; expected {OFFICIAL[0]} or {OFFICIAL[1]}, separated by "
                 "tabs: genre, file, year, id, score, sentence 1, sentence 2, and the sources of both."
             )
-        key = tuple(fields[:4])
-        if key in seen:
+        if (key := tuple(fields[:4])) in seen:
             raise DataError(f"{path}: line {line}: id '{' '.join(key)}' appears twice; expected one pair for each id.")
         seen.add(key)
         yield line, [fields[5], fields[6], fields[4]]
