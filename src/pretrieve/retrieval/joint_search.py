@@ -84,10 +84,8 @@ class JointScorer:
     def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         self.slack(part)  # looks at every document: numbers that are not finite, words that do not exist
         with _threads(self._threads):
-            tables = [
-                torch.from_numpy(np.ascontiguousarray(self._words[part[i : i + _TABLE]].T))
-                for i in range(0, len(part), _TABLE)
-            ]
+            groups = (part[i : i + _TABLE] for i in range(0, len(part), _TABLE))
+            tables = [torch.from_numpy(np.ascontiguousarray(self._words[group].T)) for group in groups]
             vectors = torch.from_numpy(self._vectors[part])
             for first, dense, indices, values in self._blocks(BLOCK):
                 scores = vectors @ torch.from_numpy(dense).T

@@ -76,8 +76,7 @@ def search(
     Raises DataError when shapes or counts do not fit together, or an embedding is not finite, and ConfigError when
     ``depth`` or ``threads`` is below 1, or the index is an approximate one.
     """
-    scorer = DenseScorer(index_or_reader, query_embeddings, threads)
-    return ranked_run(scorer, doc_ids, depth, query_ids)
+    return ranked_run(DenseScorer(index_or_reader, query_embeddings, threads), doc_ids, depth, query_ids)
 
 
 def ranked_run(scorer: Scorer, doc_ids: Sequence[str], depth: int, query_ids: Sequence[str] | None = None) -> Run:
@@ -250,9 +249,9 @@ def _rank_batch(scorer: Scorer, part: np.ndarray, depth: int, names: Sequence[st
         order[i] = best_first(scores[i], rows[i], names)
     best = np.take_along_axis(rows, order, axis=1)[:, :depth]
     hits = list(zip(best, ranked[:, :depth], strict=True))
-    unsettled = []
-    if wanted < scorer.rows:
-        unsettled = np.flatnonzero(~(ranked[:, depth - 1] > approximate[:, -1] + slack)).tolist()
+    if wanted == scorer.rows:
+        return hits
+    unsettled = np.flatnonzero(~(ranked[:, depth - 1] > approximate[:, -1] + slack)).tolist()
     if unsettled:
         for i, hit in zip(unsettled, _exhaustive(scorer, part[unsettled], depth, names), strict=True):
             hits[i] = hit
