@@ -45,15 +45,7 @@ class EmbeddingWriter(ShardWriter):
     dim: 0 for a joint representation without its dense part.
     """
 
-    def __init__(
-        self,
-        directory: Path | str,
-        name: str,
-        rows: int,
-        dim: int,
-        key: str,
-        shards: Shards = ALONE,
-    ) -> None:
+    def __init__(self, directory: Path | str, name: str, rows: int, dim: int, key: str, shards: Shards = ALONE) -> None:
         plan = {"rows": rows, "dim": dim, "dtype": "float32", "key": key}
         super().__init__(directory, name, plan, [Part("", dim, DTYPE)], shards)
 
@@ -80,14 +72,7 @@ class LexicalWriter(ShardWriter):
     """
 
     def __init__(
-        self,
-        directory: Path | str,
-        name: str,
-        rows: int,
-        top: int,
-        vocabulary: int,
-        key: str,
-        shards: Shards = ALONE,
+        self, directory: Path | str, name: str, rows: int, top: int, vocabulary: int, key: str, shards: Shards = ALONE
     ) -> None:
         plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key}
         super().__init__(directory, name, plan, [Part(".indices", top, WORDS), Part(".values", top, DTYPE)], shards)

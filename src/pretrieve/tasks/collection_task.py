@@ -33,16 +33,7 @@ import pyarrow.compute as pc
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.collection_tables import Collection, with_title
-from pretrieve.tasks.splits import (
-    VALID_SHARE,
-    SplitRow,
-    Target,
-    all_test,
-    draw_key,
-    make_splits,
-    rounded,
-    shuffled,
-)
+from pretrieve.tasks.splits import VALID_SHARE, SplitRow, Target, all_test, draw_key, make_splits, rounded, shuffled
 from pretrieve.tasks.task import Judgement, Query, TaskContents, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
 
@@ -190,11 +181,7 @@ class _Contents:
             self._answers = {query_id: Answers(texts, regex) for query_id, texts, regex in zip(*columns, strict=True)}
 
     def _splits(
-        self,
-        groups: dict[str, list[str]],
-        target: Target,
-        valid_share: float | Mapping[str, float],
-        dev_share: float,
+        self, groups: dict[str, list[str]], target: Target, valid_share: float | Mapping[str, float], dev_share: float
     ) -> list[SplitRow]:
         sizes, seed = target.sizes, target.seed
         train, tested = groups["train"], groups[self.test]

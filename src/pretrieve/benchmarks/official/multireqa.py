@@ -136,12 +136,7 @@ def _spans(where: str, context: str, candidates: list[SentenceCandidate]) -> tup
 
 
 def build_multireqa(
-    candidates: Path,
-    texts: Path,
-    target: Target,
-    warnings: Warnings,
-    role: str = "test",
-    context: bool = True,
+    candidates: Path, texts: Path, target: Target, warnings: Warnings, role: str = "test", context: bool = True
 ) -> dict[str, Any]:
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``. ``doc_id`` is the
     candidate's id. Questions in the same words are one query.
