@@ -30,7 +30,7 @@ from torch.nn import functional
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as dense_search
 from pretrieve.retrieval.embeddings import EmbeddingReader, LexicalReader
-from pretrieve.retrieval.exact_products import WIDE, exact_products
+from pretrieve.retrieval.products import WIDE, exact_products
 from pretrieve.retrieval.search import DenseScorer, Hits, as_run, best_first, check_queries, rank_rows, rounding
 from pretrieve.retrieval.trec_run import Run
 

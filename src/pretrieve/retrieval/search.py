@@ -4,7 +4,7 @@ faiss gives float32 scores whose last bits depend on where a vector lies in a bl
 equal passages may swap with the batch size, the shards or the number of threads. Here:
 
 1. faiss finds ``depth + MARGIN`` candidates for each query, shard by shard; the best so far are kept, so memory is
-   O(queries x depth) and never grows with the corpus. Without faiss torch does (:mod:`pretrieve.retrieval.first_pass`).
+   O(queries x depth) and never grows with the corpus. Without faiss torch does (:mod:`pretrieve.retrieval.products`).
 2. Candidates that may reach the cut are scored again in float64 and rounded to float32: equal vectors get equal scores.
    Ranking is by (score descending, document id ascending), see :mod:`pretrieve.retrieval.trec_run`.
 3. A query is settled when its hit number ``depth`` beats the worst candidate by more than the rounding of step 1 could
@@ -25,9 +25,8 @@ import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader
-from pretrieve.retrieval.exact_products import exact_products
-from pretrieve.retrieval.first_pass import top_k
 from pretrieve.retrieval.index import is_exact, load_faiss
+from pretrieve.retrieval.products import exact_products, top_k
 from pretrieve.retrieval.trec_run import Run, rank_order
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.

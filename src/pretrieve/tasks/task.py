@@ -130,8 +130,7 @@ class TaskContents:
         return self._query_of[text]
 
     def check(self) -> None:
-        """Raise :class:`DataError` unless ids are unique, judgements and answers resolve, and every query has a split, and a
-        judgement; a test or dev query of a task with answers may have answers in its place."""
+        """Raise :class:`DataError` for an id of two candidates, and as :func:`check_rows`."""
         docs = unique_ids([candidate.doc_id for candidate in self.candidates], "doc_id")
         check_rows(docs, self)
 
