@@ -97,12 +97,11 @@ class DenseScorer:
     def __init__(self, index_or_reader, query_embeddings: np.ndarray, threads: int = 1) -> None:
         if threads < 1:
             raise ConfigError(f"dense search: threads={threads}; expected 1 or more.")
-        self.threads = threads
-        if isinstance(index_or_reader, EmbeddingReader):
-            self._reader, self._index = index_or_reader, None
+        self.threads, self._source = threads, index_or_reader
+        self._is_index = not isinstance(index_or_reader, EmbeddingReader)
+        if not self._is_index:
             self.rows, self.dim = index_or_reader.rows, index_or_reader.dim
         elif is_exact(index_or_reader):
-            self._reader, self._index = None, index_or_reader
             self.rows, self.dim = index_or_reader.ntotal, index_or_reader.d
         else:
             raise ConfigError(
@@ -114,12 +113,12 @@ class DenseScorer:
 
     def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         queries = self.vectors[part]
-        if self._index is not None:
+        if self._is_index:
             load_faiss(self.threads, self.dim)
-            yield self._index.search(queries, k)
+            yield self._source.search(queries, k)
             return
-        unknown, squares = _known_length(self._reader, self.rows) is None, []
-        for first, shard in self._reader.shards():
+        unknown, squares = _known_length(self._source, self.rows) is None, []
+        for first, shard in self._source.shards():
             if unknown:  # in this pass: a corpus larger than the memory is read from the disk each time
                 squares.append(_longest_square(shard))
             scores, rows = top_k(queries, shard, min(k, len(shard)), self.threads)
@@ -128,8 +127,7 @@ class DenseScorer:
             self._keep_length(squares)
 
     def slack(self, part: np.ndarray) -> np.ndarray:
-        source = self._reader if self._index is None else self._index
-        longest = _known_length(source, self.rows)
+        longest = _known_length(self._source, self.rows)
         if longest is None:
             longest = self._keep_length([_longest_square(block) for _, block in self.blocks()])
         return rounding(self.dim, self.vectors[part]) * longest
@@ -141,18 +139,18 @@ class DenseScorer:
             found = ((first, np.isfinite(_squares(block))) for first, block in self.blocks())
             row = next(first + int(np.argmin(finite)) for first, finite in found if not finite.all())
             raise DataError(f"dense search: the embedding of row {row} is not finite or too large; check the encoder.")
-        _norms[self._reader if self._index is None else self._index] = self.rows, norm
+        _norms[self._source] = self.rows, norm
         return norm
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
         queries = self.vectors[part]
-        if self._index is None:
-            return exact_products(queries, rows, self._reader.shards(), self.threads).astype(np.float32)
+        if not self._is_index:
+            return exact_products(queries, rows, self._source.shards(), self.threads).astype(np.float32)
         scores = np.empty(rows.shape, np.float32)
         step = max(1, BLOCK // max(1, rows.shape[1]))
         for start in range(0, len(part), step):  # an index returns copies: of few rows at a time
             chosen, mine = slice(start, start + step), rows[start : start + step]
-            copied = [(0, self._index.reconstruct_batch(mine.ravel()))]
+            copied = [(0, self._source.reconstruct_batch(mine.ravel()))]
             scores[chosen] = exact_products(queries[chosen], np.arange(mine.size).reshape(mine.shape), copied)
         return scores
 
@@ -163,11 +161,11 @@ class DenseScorer:
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first row, (<= BLOCK, dim) float32) in row order."""
-        if self._index is not None:
+        if self._is_index:
             for first in range(0, self.rows, BLOCK):
-                yield first, self._index.reconstruct_n(first, min(BLOCK, self.rows - first))
+                yield first, self._source.reconstruct_n(first, min(BLOCK, self.rows - first))
             return
-        for first, shard in self._reader.shards():
+        for first, shard in self._source.shards():
             for start in range(0, len(shard), BLOCK):
                 yield first + start, shard[start : start + BLOCK]
 
