@@ -59,11 +59,10 @@ def build_descriptions(
 ) -> dict[str, Any]:
     """Write the task and return its statistics.
 
-    corpus: directory of an encyclopaedia corpus (:mod:`pretrieve.corpora.tables`); target: its seed also draws the articles, the
-    dev queries (10 %) and, of the rest, the 81.5 % (rounded up) that training questions may come from; max_queries: draw at most
-    so many articles, None takes all that have a lead and a description of their own; open_domain, max_extra: add the pairs of
-    all other passages of the corpus, or ``max_extra`` pairs drawn from them. ``query_id`` is the article id, ``doc_id`` is
-    ``{passage_id}-{sentence number}``.
+    corpus: directory of an encyclopaedia corpus (:mod:`pretrieve.corpora.tables`); target: its seed also draws the articles, and
+    the pools of :func:`~pretrieve.tasks.splits.draw_pools`; max_queries: draw at most so many articles, None takes all that have
+    a lead and a description of their own; open_domain, max_extra: add the pairs of all other passages of the corpus, or
+    ``max_extra`` pairs drawn from them. ``query_id`` is the article id, ``doc_id`` is ``{passage_id}-{sentence number}``.
 
     Raises DataError when the corpus is damaged or no article qualifies, and ConfigError when ``max_extra`` is given without
     ``open_domain``, or a size cannot be drawn.
