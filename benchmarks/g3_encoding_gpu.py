@@ -49,7 +49,7 @@ from transformers import BertModel
 
 from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
-from pretrieve.retrieval import first_pass
+from pretrieve.retrieval import products
 from pretrieve.retrieval.embed import encode
 from pretrieve.retrieval.in_memory import MatrixReader
 from pretrieve.retrieval.search import search
@@ -252,7 +252,7 @@ def plain_search(queries: np.ndarray, vectors: torch.Tensor, k: int, device: tor
 
 def measure_search(args: argparse.Namespace, device: torch.device) -> None:
     """Both numbers of queries; written at the end."""
-    first_pass.has_faiss = lambda: False  # faiss-cpu, where it is installed, would search on the CPU
+    products.has_faiss = lambda: False  # faiss-cpu, where it is installed, would search on the CPU
     there = unit_vectors(args.documents, 64 if args.small else 768, device)
     vectors = there.cpu().numpy()
     here, kept, ids, results = torch.from_numpy(vectors), MatrixReader(vectors), list(map(str, range(len(vectors)))), {}
@@ -265,7 +265,7 @@ def measure_search(args: argparse.Namespace, device: torch.device) -> None:
         variants: dict[str, Callable[[int], np.ndarray]] = {
             "ours, search": lambda _, scores=scores: scores(MatrixReader(vectors)),
             "ours, again": lambda _, scores=scores: scores(kept),
-            "ours, top_k": lambda _, queries=queries: first_pass.top_k(queries, vectors, DEPTH, 1)[0],
+            "ours, top_k": lambda _, queries=queries: products.top_k(queries, vectors, DEPTH, 1)[0],
             "torch": lambda _, queries=queries: plain_search(queries, here, DEPTH, device),
             "torch, there": lambda _, queries=queries: plain_search(queries, there, DEPTH, device),
         }

@@ -9,8 +9,8 @@ import math
 import numpy as np
 import pytest
 
-from pretrieve.retrieval import exact_products as module
-from pretrieve.retrieval.exact_products import exact_products
+from pretrieve.retrieval import products as module
+from pretrieve.retrieval.products import exact_products
 
 
 @pytest.fixture(params=["compiled", "numpy"])

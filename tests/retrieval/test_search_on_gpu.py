@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pretrieve.retrieval import first_pass
+from pretrieve.retrieval import products
 from pretrieve.retrieval.in_memory import search
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
@@ -32,8 +32,8 @@ def tf32(request: pytest.FixtureRequest) -> Iterator[bool]:
 def test_the_best_of_all(monkeypatch: pytest.MonkeyPatch, tf32: bool) -> None:
     """In several slices; a process that allows TF32 gets the same, and still allows it."""
     vectors, queries = made(2000)
-    monkeypatch.setattr(first_pass, "SLICE", 300)
-    scores, rows = first_pass.torch_top_k(queries, vectors, 100)
+    monkeypatch.setattr(products, "SLICE", 300)
+    scores, rows = products.torch_top_k(queries, vectors, 100)
     true = queries.astype(np.float64) @ vectors.astype(np.float64).T
     best = -np.sort(-true, axis=1)[:, :100]
     assert torch.backends.cuda.matmul.allow_tf32 == tf32
@@ -46,8 +46,8 @@ def test_runs_are_those_of_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """With more equal vectors than the margin holds."""
     vectors, queries = made(3000)
     vectors[::5] = vectors[0]
-    monkeypatch.setattr(first_pass, "SLICE", 700)
-    monkeypatch.setattr(first_pass, "has_faiss", lambda: False)
+    monkeypatch.setattr(products, "SLICE", 700)
+    monkeypatch.setattr(products, "has_faiss", lambda: False)
     found = search(queries, vectors, depth=50)
     with monkeypatch.context() as without:
         without.setattr(torch.cuda, "is_available", lambda: False)

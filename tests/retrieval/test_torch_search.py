@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pretrieve.retrieval import first_pass, index, search
+from pretrieve.retrieval import index, products, search
 from pretrieve.retrieval.embeddings import EmbeddingReader, EmbeddingWriter
 from pretrieve.retrieval.shards import Shards
 
@@ -25,8 +25,8 @@ def test_runs_are_those_of_faiss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     queries = generator.standard_normal((30, 24)).astype(np.float32)
     ids = [f"d{i:05d}" for i in generator.permutation(documents)]
     expected = search.search(reader, queries, ids, 50)
-    monkeypatch.setattr(first_pass, "SLICE", size)
-    monkeypatch.setattr(first_pass, "has_faiss", lambda: False)
+    monkeypatch.setattr(products, "SLICE", size)
+    monkeypatch.setattr(products, "has_faiss", lambda: False)
     monkeypatch.setattr(index, "load_faiss", None)  # it is not asked any more
     found = search.search(reader, queries, ids, 50)
     assert found.doc_ids == expected.doc_ids
@@ -38,8 +38,8 @@ def test_rows_are_those_of_the_whole_block(monkeypatch: pytest.MonkeyPatch) -> N
     generator = np.random.default_rng(4)
     block = generator.standard_normal((900, 16)).astype(np.float32)
     queries = generator.standard_normal((20, 16)).astype(np.float32)
-    monkeypatch.setattr(first_pass, "SLICE", 130)
-    scores, rows = first_pass.torch_top_k(queries, block, 200)
+    monkeypatch.setattr(products, "SLICE", 130)
+    scores, rows = products.torch_top_k(queries, block, 200)
     true = queries.astype(np.float64) @ block.T.astype(np.float64)
     assert (rows == np.argsort(-true, axis=1)[:, :200]).all()
     np.testing.assert_allclose(scores, np.take_along_axis(true, rows, axis=1), atol=1e-5)

@@ -22,10 +22,7 @@ from pretrieve.tasks.answers import Answers, Passages, contains, read_answers
 
 
 def hits_at(
-    run: Run,
-    answers: Mapping[str, Answers],
-    passages: Passages,
-    cuts: Sequence[int],
+    run: Run, answers: Mapping[str, Answers], passages: Passages, cuts: Sequence[int]
 ) -> dict[int, dict[str, int]]:
     """``hits[k][query_id]``, 0 or 1, for every question of ``answers`` and in its order.
 

@@ -124,10 +124,7 @@ def needs_answers(name: str) -> bool:
 
 
 def evaluate(
-    run: Run,
-    qrels: Mapping[str, Mapping[str, int]],
-    metrics: Sequence[str],
-    answers: TaskAnswers | None = None,
+    run: Run, qrels: Mapping[str, Mapping[str, int]], metrics: Sequence[str], answers: TaskAnswers | None = None
 ) -> Scores:
     """Score a run against relevance judgements ``qrels[query_id][doc_id] = grade``, and ``hits@k`` against ``answers``.
 

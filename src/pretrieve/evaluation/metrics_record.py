@@ -127,7 +127,7 @@ def metrics_record(
     pool = _pool(run_path, candidates, query_ids)
     levels = chance_levels(judged, candidates, metrics, max(map(len, run.doc_ids), default=0))
     levels |= permuted_levels(run, judged, candidates, [name for name in metrics if name not in levels], answers)
-    record = {
+    return {
         "run": Path(run_path).as_posix(),
         "run_sha256": sha256_of(Path(run_path)),
         "n_queries": len(query_ids),
@@ -138,8 +138,8 @@ def metrics_record(
             name: {query_id: round(value, 10) for query_id, value in values.items()}
             for name, values in scores.per_query.items()
         },
+        **({"conventions": list(conventions)} if conventions else {}),
     }
-    return record | ({"conventions": list(conventions)} if conventions else {})
 
 
 def _report_unknown_documents(run: Run, searched: pa.ChunkedArray, run_path: Path) -> None:

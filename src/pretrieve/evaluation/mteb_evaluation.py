@@ -60,7 +60,7 @@ def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, dev
         loaded = SentenceTransformer(str(model), device=device, local_files_only=True)
     except (
         Exception
-    ) as error:  # of sentence-transformers, transformers, tokenizers and safetensors: each has its own types
+    ) as error:  # sentence-transformers, transformers, tokenizers and safetensors have types of their own
         said = next(iter(str(error).splitlines()), "")
         raise DataError(
             f"{model}: sentence-transformers cannot load it ({type(error).__name__}: {said[:300]}); expected a whole model: "
@@ -75,9 +75,8 @@ def evaluate_by_mteb(model: Path, tasks: Sequence[str], check: bool = False, dev
         )
         for result in results.task_results:
             own = own_scores(model, data, device) if check and data else {}
-            found += [
-                replace(one, own=own) for one in _evaluated(data.name if data else result.task_name, result.scores)
-            ]
+            name = data.name if data else result.task_name
+            found += [replace(one, own=own) for one in _evaluated(name, result.scores)]
     return found
 
 

@@ -81,8 +81,7 @@ class TaskSearch:
         cost. Vectors that are there of the same retriever, texts and ``code`` stay, and so does their cost."""
         processes = processes or Processes()
         queries = {name: self.ids.rows_of(ids) for name, ids in wanted.items()}
-        options = self.options
-        lengths = (options["query_length"], options["passage_length"], options.get("windows", 1))
+        lengths = (self.options["query_length"], self.options["passage_length"], self.options.get("windows", 1))
         texts = TaskTexts(self.data, *lengths)
         with Cost("embed", self.threads) as cost:
             cost.gpus = processes.world

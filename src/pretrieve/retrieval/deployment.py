@@ -116,14 +116,10 @@ def write_bm25_card(directory: Path, settings: SearchSettings) -> None:
 
 def how_to_search(settings: SearchSettings) -> str:
     """Markdown for the card of a directory."""
-    lines = [
-        f"With the documents that lie beside it this directory searches by {settings.said} (`search.json`):",
-        "",
-        "```",
-        'pretrieve search --index path/to/this/directory "where do anchors hold?"',
-        "```",
-    ]
-    return "\n".join(lines)
+    return (
+        f"With the documents that lie beside it this directory searches by {settings.said} (`search.json`):\n\n"
+        '```\npretrieve search --index path/to/this/directory "where do anchors hold?"\n```'
+    )
 
 
 @contextmanager

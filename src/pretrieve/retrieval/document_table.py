@@ -85,7 +85,7 @@ class DocumentTable:
         """Id → title and text of the given documents. Raises DataError where one is not there."""
         found: dict[str, tuple[str, str]] = {}
         with pq.ParquetFile(self.path) as file:
-            ends = np.cumsum([file.metadata.row_group(number).num_rows for number in range(file.num_row_groups)])
+            starts = np.cumsum([0, *(file.metadata.row_group(n).num_rows for n in range(file.num_row_groups))])
             read = cache(lambda block: [c.to_pylist() for c in file.read_row_group(block, ["title", "text"]).columns])
             for doc_id in doc_ids:
                 if doc_id not in self._row_of:
@@ -93,8 +93,7 @@ class DocumentTable:
                         f"{self.path}: has no document {doc_id[:60]!r}, which an index beside it has; make the directory again."
                     )
                 row = self._row_of[doc_id]
-                block = int(np.searchsorted(ends, row, side="right"))
-                titles, texts = read(block)
-                title, text = titles[row - ends[block]], texts[row - ends[block]]  # counted from the block's end
+                block = int(np.searchsorted(starts, row, side="right")) - 1
+                title, text = (column[row - starts[block]] for column in read(block))
                 found[doc_id] = title or "", text or ""
         return found

@@ -33,27 +33,9 @@ DOCUMENTS = "corpus-documents.npy"
 
 
 class EmbeddingWriter(ShardWriter):
-    """Write a (rows, dim) matrix shard by shard, in any order.
+    """Write a (rows, dim) matrix shard by shard, in any order; dim: 0 for a joint representation without its dense part."""
 
-    Usage::
-
-        writer = EmbeddingWriter(directory, "corpus", rows, dim, key)
-        for shard, start, stop in writer.pending():
-            writer.write(shard, encode(texts[start:stop]))
-        writer.finish()
-
-    dim: 0 for a joint representation without its dense part.
-    """
-
-    def __init__(
-        self,
-        directory: Path | str,
-        name: str,
-        rows: int,
-        dim: int,
-        key: str,
-        shards: Shards = ALONE,
-    ) -> None:
+    def __init__(self, directory: Path | str, name: str, rows: int, dim: int, key: str, shards: Shards = ALONE) -> None:
         plan = {"rows": rows, "dim": dim, "dtype": "float32", "key": key}
         super().__init__(directory, name, plan, [Part("", dim, DTYPE)], shards)
 
@@ -73,21 +55,10 @@ class EmbeddingReader(ShardedRows):
 
 
 class LexicalWriter(ShardWriter):
-    """Write the sparse vectors of ``rows`` documents, ``top`` of ``vocabulary`` entries each, shard by shard.
-
-    ``write(shard, indices, values)`` takes two arrays (rows of the shard, top); everything else is as in
-    :class:`EmbeddingWriter`.
-    """
+    """Write the sparse vectors of ``rows`` documents, ``top`` of ``vocabulary`` entries each, shard by shard."""
 
     def __init__(
-        self,
-        directory: Path | str,
-        name: str,
-        rows: int,
-        top: int,
-        vocabulary: int,
-        key: str,
-        shards: Shards = ALONE,
+        self, directory: Path | str, name: str, rows: int, top: int, vocabulary: int, key: str, shards: Shards = ALONE
     ) -> None:
         plan = {"rows": rows, "top": top, "vocabulary": vocabulary, "key": key}
         super().__init__(directory, name, plan, [Part(".indices", top, WORDS), Part(".values", top, DTYPE)], shards)

@@ -85,19 +85,12 @@ def export(
 ) -> None:
     """Write ``out`` (the module's table) from a retriever's directory.
 
-    Parameters
-    ----------
-    tokenizer : ``tokenizer.json`` (or ``vocab.txt``) that the retriever was trained with
-    reading : tokens of a query and a passage that are read, special ones included, and the text in front of each
-    facts : what the card says in addition to the retriever's own files
-    part : ``cls``: of a joint representation, export that part alone
+    tokenizer: ``tokenizer.json`` (or ``vocab.txt``) that the retriever was trained with; reading: tokens of a query and a passage
+    that are read, special ones included, and the text in front of each; facts: what the card says in addition to the retriever's
+    own files; part: ``cls``: of a joint representation, export that part alone.
 
-    Raises
-    ------
-    ConfigError
-        when sentence-transformers cannot hold the retriever, or a length is too large for its body.
-    DataError
-        when a file is damaged, or the tokenizer is another one.
+    Raises ConfigError when sentence-transformers cannot hold the retriever, or a length is too large for its body, and DataError
+    when a file is damaged, or the tokenizer is another one.
     """
     retriever, out = Path(retriever), Path(out)
     dual, about = load_retriever(retriever)
@@ -282,7 +275,7 @@ def _write_tokenizer(directory: Path, tokenizer: Tokenizer, longest: int, withou
     # of them "[SEP]" in a text is three words, here and there.
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
     declared = {f"{name}_token": token for name, token in names.items() if not added or token in added or name == "pad"}
-    if without_cls or ids.cls == NO_TOKEN:
+    if not first:
         declared["eos_token"] = names["sep"]
     tokenizer.save(str(directory / "tokenizer.json"))
     config = {

@@ -182,9 +182,8 @@ def build_index(reader: EmbeddingReader, options: Mapping | str = "Flat", thread
     kind = options["kind"]
     if reader.rows < _least_rows(options):
         asked = ", ".join(f"{name}={options[name]}" for name in ("lists", "bytes") if name in options)
-        fewer = (
-            "fewer lists, or " if reader.rows >= _least_rows(options | {"lists": 1}) else ""
-        )  # codes need 256 in any case
+        # Codes need 256 in any case.
+        fewer = "fewer lists, or " if reader.rows >= _least_rows(options | {"lists": 1}) else ""
         raise ConfigError(
             f"index {kind}: {reader.path} has {reader.rows} rows, expected {_least_rows(options)} or more for "
             f"{asked}; take {fewer}Flat, which is fast at this size."
@@ -283,8 +282,7 @@ def read_index(directory: Path | str, key: str | None = None, threads: int = 1):
 
     Raises DataError when a file is missing, damaged or short, or the index was made from another ``key``.
     """
-    directory = Path(directory)
-    meta, path = directory / "index.json", directory / "index.faiss"
+    meta, path = Path(directory) / "index.json", Path(directory) / "index.faiss"
     advice = "build the index again"
     try:
         about = json.loads(meta.read_text(encoding="utf-8"))

@@ -30,7 +30,7 @@ from torch.nn import functional
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval import search as dense_search
 from pretrieve.retrieval.embeddings import EmbeddingReader, LexicalReader
-from pretrieve.retrieval.exact_products import WIDE, exact_products
+from pretrieve.retrieval.products import WIDE, exact_products
 from pretrieve.retrieval.search import DenseScorer, Hits, as_run, best_first, check_queries, rank_rows, rounding
 from pretrieve.retrieval.trec_run import Run
 
@@ -84,10 +84,8 @@ class JointScorer:
     def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         self.slack(part)  # looks at every document: numbers that are not finite, words that do not exist
         with _threads(self._threads):
-            tables = [
-                torch.from_numpy(np.ascontiguousarray(self._words[part[i : i + _TABLE]].T))
-                for i in range(0, len(part), _TABLE)
-            ]
+            groups = (part[i : i + _TABLE] for i in range(0, len(part), _TABLE))
+            tables = [torch.from_numpy(np.ascontiguousarray(self._words[group].T)) for group in groups]
             vectors = torch.from_numpy(self._vectors[part])
             for first, dense, indices, values in self._blocks(BLOCK):
                 scores = vectors @ torch.from_numpy(dense).T

@@ -108,9 +108,8 @@ def model_card(
     """
     size, objective = encoder.config, about.get("encoder", {}).get("objective", {})
     name = objective.get("name", "") if isinstance(objective, Mapping) else str(objective)
-    tags = ["sentence-transformers", "sentence-similarity", "feature-extraction", "dense-retrieval"]
     front = ["---", "library_name: sentence-transformers", "pipeline_tag: sentence-similarity", "tags:"]
-    front += [f"- {tag}" for tag in tags]
+    front += ["- sentence-transformers", "- sentence-similarity", "- feature-extraction", "- dense-retrieval"]
     # What began with random weights has no base, whatever others of its run have.
     base = facts.base if about.get("encoder", {}).get("start") else None
     if facts.licences or base:
@@ -169,12 +168,10 @@ def _use(config: Mapping[str, Any], lengths: Mapping[str, int]) -> list[str]:
 
 def _seen(about: Mapping[str, Any], objective: str, base: BaseModel | None, licences: Sequence[str]) -> list[str]:
     """The base with its data and licence, the texts of pre-training, the questions of fine-tuning, and their licences."""
-    lines = []
-    if base is None:
-        lines.append("- **Base model**: none is recorded.")
-    else:
+    lines = ["- **Base model**: none is recorded."]
+    if base is not None:
         named = f"{base.name} (`{base.start}`)" if base.name else f"`{base.start}`"
-        lines.append(f"- **Base model**: {named}, licence {base.licence or 'not stated in its card'}.")
+        lines = [f"- **Base model**: {named}, licence {base.licence or 'not stated in its card'}."]
         data = ", ".join(f"`{name}`" for name in base.datasets)
         read = f"its card names {data}" if data else "its card does not say which"
         lines.append(

@@ -58,9 +58,8 @@ class Retriever:
         if self.dual.config.kind == "t5":
             special = replace(special, cls=NO_TOKEN)
         parts = list(encode_texts(self.tokenizer, (prompt + text for text in given_texts(texts, "texts"))))
-        ids, lengths = (
-            np.concatenate([np.empty(0, np.int64), *column]) for column in ([p[i] for p in parts] for i in (0, 1))
-        )
+        ids = np.concatenate([np.empty(0, np.int64), *(part[0] for part in parts)])
+        lengths = np.concatenate([np.empty(0, np.int64), *(part[1] for part in parts)])
         starts = np.cumsum(lengths) - lengths
 
         def pack_rows(rows: np.ndarray) -> Packed:

@@ -4,7 +4,7 @@ faiss gives float32 scores whose last bits depend on where a vector lies in a bl
 equal passages may swap with the batch size, the shards or the number of threads. Here:
 
 1. faiss finds ``depth + MARGIN`` candidates for each query, shard by shard; the best so far are kept, so memory is
-   O(queries x depth) and never grows with the corpus. Without faiss torch does (:mod:`pretrieve.retrieval.first_pass`).
+   O(queries x depth) and never grows with the corpus. Without faiss torch does (:mod:`pretrieve.retrieval.products`).
 2. Candidates that may reach the cut are scored again in float64 and rounded to float32: equal vectors get equal scores.
    Ranking is by (score descending, document id ascending), see :mod:`pretrieve.retrieval.trec_run`.
 3. A query is settled when its hit number ``depth`` beats the worst candidate by more than the rounding of step 1 could
@@ -25,9 +25,8 @@ import numpy as np
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.retrieval.embeddings import EmbeddingReader
-from pretrieve.retrieval.exact_products import exact_products
-from pretrieve.retrieval.first_pass import top_k
 from pretrieve.retrieval.index import is_exact, load_faiss
+from pretrieve.retrieval.products import exact_products, top_k
 from pretrieve.retrieval.trec_run import Run, rank_order
 
 #: Candidates beyond ``depth``, so that ties and near ties at the cut are settled without a second pass.
@@ -76,8 +75,7 @@ def search(
     Raises DataError when shapes or counts do not fit together, or an embedding is not finite, and ConfigError when
     ``depth`` or ``threads`` is below 1, or the index is an approximate one.
     """
-    scorer = DenseScorer(index_or_reader, query_embeddings, threads)
-    return ranked_run(scorer, doc_ids, depth, query_ids)
+    return ranked_run(DenseScorer(index_or_reader, query_embeddings, threads), doc_ids, depth, query_ids)
 
 
 def ranked_run(scorer: Scorer, doc_ids: Sequence[str], depth: int, query_ids: Sequence[str] | None = None) -> Run:
@@ -99,12 +97,11 @@ class DenseScorer:
     def __init__(self, index_or_reader, query_embeddings: np.ndarray, threads: int = 1) -> None:
         if threads < 1:
             raise ConfigError(f"dense search: threads={threads}; expected 1 or more.")
-        self.threads = threads
-        if isinstance(index_or_reader, EmbeddingReader):
-            self._reader, self._index = index_or_reader, None
+        self.threads, self._source = threads, index_or_reader
+        self._is_index = not isinstance(index_or_reader, EmbeddingReader)
+        if not self._is_index:
             self.rows, self.dim = index_or_reader.rows, index_or_reader.dim
         elif is_exact(index_or_reader):
-            self._reader, self._index = None, index_or_reader
             self.rows, self.dim = index_or_reader.ntotal, index_or_reader.d
         else:
             raise ConfigError(
@@ -116,12 +113,12 @@ class DenseScorer:
 
     def candidates(self, part: np.ndarray, k: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         queries = self.vectors[part]
-        if self._index is not None:
+        if self._is_index:
             load_faiss(self.threads, self.dim)
-            yield self._index.search(queries, k)
+            yield self._source.search(queries, k)
             return
-        unknown, squares = _known_length(self._reader, self.rows) is None, []
-        for first, shard in self._reader.shards():
+        unknown, squares = _known_length(self._source, self.rows) is None, []
+        for first, shard in self._source.shards():
             if unknown:  # in this pass: a corpus larger than the memory is read from the disk each time
                 squares.append(_longest_square(shard))
             scores, rows = top_k(queries, shard, min(k, len(shard)), self.threads)
@@ -130,8 +127,7 @@ class DenseScorer:
             self._keep_length(squares)
 
     def slack(self, part: np.ndarray) -> np.ndarray:
-        source = self._reader if self._index is None else self._index
-        longest = _known_length(source, self.rows)
+        longest = _known_length(self._source, self.rows)
         if longest is None:
             longest = self._keep_length([_longest_square(block) for _, block in self.blocks()])
         return rounding(self.dim, self.vectors[part]) * longest
@@ -143,18 +139,18 @@ class DenseScorer:
             found = ((first, np.isfinite(_squares(block))) for first, block in self.blocks())
             row = next(first + int(np.argmin(finite)) for first, finite in found if not finite.all())
             raise DataError(f"dense search: the embedding of row {row} is not finite or too large; check the encoder.")
-        _norms[self._reader if self._index is None else self._index] = self.rows, norm
+        _norms[self._source] = self.rows, norm
         return norm
 
     def exact(self, part: np.ndarray, rows: np.ndarray) -> np.ndarray:
         queries = self.vectors[part]
-        if self._index is None:
-            return exact_products(queries, rows, self._reader.shards(), self.threads).astype(np.float32)
+        if not self._is_index:
+            return exact_products(queries, rows, self._source.shards(), self.threads).astype(np.float32)
         scores = np.empty(rows.shape, np.float32)
         step = max(1, BLOCK // max(1, rows.shape[1]))
         for start in range(0, len(part), step):  # an index returns copies: of few rows at a time
             chosen, mine = slice(start, start + step), rows[start : start + step]
-            copied = [(0, self._index.reconstruct_batch(mine.ravel()))]
+            copied = [(0, self._source.reconstruct_batch(mine.ravel()))]
             scores[chosen] = exact_products(queries[chosen], np.arange(mine.size).reshape(mine.shape), copied)
         return scores
 
@@ -165,11 +161,11 @@ class DenseScorer:
 
     def blocks(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield (first row, (<= BLOCK, dim) float32) in row order."""
-        if self._index is not None:
+        if self._is_index:
             for first in range(0, self.rows, BLOCK):
-                yield first, self._index.reconstruct_n(first, min(BLOCK, self.rows - first))
+                yield first, self._source.reconstruct_n(first, min(BLOCK, self.rows - first))
             return
-        for first, shard in self._reader.shards():
+        for first, shard in self._source.shards():
             for start in range(0, len(shard), BLOCK):
                 yield first + start, shard[start : start + BLOCK]
 
@@ -250,9 +246,9 @@ def _rank_batch(scorer: Scorer, part: np.ndarray, depth: int, names: Sequence[st
         order[i] = best_first(scores[i], rows[i], names)
     best = np.take_along_axis(rows, order, axis=1)[:, :depth]
     hits = list(zip(best, ranked[:, :depth], strict=True))
-    unsettled = []
-    if wanted < scorer.rows:
-        unsettled = np.flatnonzero(~(ranked[:, depth - 1] > approximate[:, -1] + slack)).tolist()
+    if wanted == scorer.rows:
+        return hits
+    unsettled = np.flatnonzero(~(ranked[:, depth - 1] > approximate[:, -1] + slack)).tolist()
     if unsettled:
         for i, hit in zip(unsettled, _exhaustive(scorer, part[unsettled], depth, names), strict=True):
             hits[i] = hit

@@ -50,11 +50,7 @@ def read_documents(directory: Path | str) -> np.ndarray | None:
 
 
 def rank_documents(
-    scorer: Scorer,
-    documents: np.ndarray | None,
-    doc_ids: Sequence[str],
-    depth: int,
-    chosen: np.ndarray | None = None,
+    scorer: Scorer, documents: np.ndarray | None, doc_ids: Sequence[str], depth: int, chosen: np.ndarray | None = None
 ) -> list[Hits]:
     """The best ``depth`` documents (numbers) of every query of any scorer, by the steps of this module.
 

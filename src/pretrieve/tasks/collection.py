@@ -60,8 +60,7 @@ class CollectionWriter:
         shutil.rmtree(self._temporary, ignore_errors=True)
         self._temporary.mkdir(parents=True)
         self._tables = {name: Table(self._temporary, name) for name in SCHEMAS}
-        self._rows: dict[str, list[tuple]] = {name: [] for name in SCHEMAS}
-        self._row_lines: dict[str, list[int]] = {name: [] for name in SCHEMAS}
+        self._rows: dict[str, list[tuple]] = {name: [] for name in SCHEMAS}  # each with its line behind it
         self._bytes = 0
         self._ids = {kind: CollectionIds(kind) for kind in ("document", "query")}
         self._empty: set[int] = set()
@@ -151,15 +150,14 @@ class CollectionWriter:
 
     def _append(self, name: str, row: tuple) -> None:
         rows = self._rows[name]
-        rows.append(row)
-        self._row_lines[name].append(self._line)
+        rows.append((*row, self._line))
         if len(rows) >= BLOCK_ROWS or self._bytes >= BLOCK_BYTES:
             self._flush(name)
 
     def _flush(self, name: str) -> None:
         if not self._rows[name]:
             return
-        columns, lines = zip(*self._rows[name], strict=True), np.array(self._row_lines[name], dtype=np.int64)
+        *columns, lines = zip(*self._rows[name], strict=True)
         try:
             arrays = [pa.array(column, type=field.type) for column, field in zip(columns, SCHEMAS[name], strict=True)]
         except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
@@ -167,8 +165,8 @@ class CollectionWriter:
                 f"{self._path or self.reader}: {name} of lines {lines[0]} to {lines[-1]} cannot be written ({error}); "
                 f"expected {', '.join(f'{field.name} {field.type}' for field in SCHEMAS[name])}."
             ) from None
-        self._rows[name], self._row_lines[name] = [], []
-        self._write(name, arrays, lines)
+        self._rows[name] = []
+        self._write(name, arrays, np.array(lines, dtype=np.int64))
 
     def _take_in(self, doc_ids: pa.Array, titles: pa.Array, texts: pa.Array, lines: np.ndarray) -> list[pa.Array]:
         """Count documents and note their ids; the columns without those that are omitted."""
@@ -248,7 +246,9 @@ class CollectionWriter:
     def _leave_out_rows(self) -> None:
         """Write judgements and negatives once more without those of documents that were omitted, or are not there."""
         left_out = np.array(sorted(self._empty | self._unknown), dtype=np.int64)
-        for name in ("qrels", "negatives") if len(left_out) else ():
+        if not len(left_out):
+            return
+        for name in ("qrels", "negatives"):
             old = self._tables[name]
             old.close()
             if not old.rows:

@@ -62,18 +62,14 @@ class HashedIds:
 
     def repeated(self) -> tuple[int, tuple[tuple[int, int], tuple[int, int]] | None]:
         """How many ids had been added before. Of the first of them ``(row, line)``, both times; rows count from 0."""
-        if not self._length:
-            return 0, None
         hashes = self._all()
         self.contains(hashes[:1])  # sorts
         count = int((self._sorted[1:] == self._sorted[:-1]).sum())
         if not count:
             return 0, None
-        order = np.argsort(hashes, kind="stable")
-        same = hashes[order][1:] == hashes[order][:-1]
-        row = int(order[1:][same].min())
-        first = int(np.flatnonzero(hashes == hashes[row])[0])
-        lines = self._lines[0]
+        firsts = np.unique(hashes, return_index=True)[1]
+        row = int(np.setdiff1d(np.arange(len(hashes)), firsts)[0])
+        first, lines = int(np.flatnonzero(hashes == hashes[row])[0]), self._lines[0]
         return count, ((first, int(lines[first])), (row, int(lines[row])))
 
 

@@ -33,16 +33,7 @@ import pyarrow.compute as pc
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.collection_tables import Collection, with_title
-from pretrieve.tasks.splits import (
-    VALID_SHARE,
-    SplitRow,
-    Target,
-    all_test,
-    draw_key,
-    make_splits,
-    rounded,
-    shuffled,
-)
+from pretrieve.tasks.splits import VALID_SHARE, SplitRow, Target, all_test, draw_key, make_splits, rounded, shuffled
 from pretrieve.tasks.task import Judgement, Query, TaskContents, TaskRows, check_rows, write_rows
 from pretrieve.text.token_store import PassageText
 
@@ -171,8 +162,7 @@ class _Contents:
             for query in task.queries
             for doc_id, relevance in self._relevant.get(query.query_id, {}).items()
         ]
-        known = [query.query_id for query in task.queries if query.query_id in self._answers]
-        task.answers = {query_id: self._answers[query_id] for query_id in known}
+        task.answers = {q.query_id: self._answers[q.query_id] for q in task.queries if q.query_id in self._answers}
         self._judged = {doc_id for query in task.queries for doc_id in self._others.get(query.query_id, ())}
         self._judged |= {judgement.doc_id for judgement in task.judgements}
 
@@ -191,11 +181,7 @@ class _Contents:
             self._answers = {query_id: Answers(texts, regex) for query_id, texts, regex in zip(*columns, strict=True)}
 
     def _splits(
-        self,
-        groups: dict[str, list[str]],
-        target: Target,
-        valid_share: float | Mapping[str, float],
-        dev_share: float,
+        self, groups: dict[str, list[str]], target: Target, valid_share: float | Mapping[str, float], dev_share: float
     ) -> list[SplitRow]:
         sizes, seed = target.sizes, target.seed
         train, tested = groups["train"], groups[self.test]

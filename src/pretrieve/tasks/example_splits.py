@@ -64,13 +64,15 @@ def make_example_splits(
         raise ConfigError("no training-set size was given; expected at least one, such as 500=500 or full=all.")
     pools = {part: shuffled((i for i in example_ids if part_of[i] == part), seed) for part in ("train", "valid")}
     counts = {size: _drawn(size, value, len(pools["train"]), len(pools["valid"])) for size, value in sizes.items()}
-    return (
-        SplitRow(size, example_id, part_of[example_id])
-        for size, wanted in counts.items()
-        for chosen in [{i for pool, count in zip(pools.values(), wanted, strict=True) for i in pool[:count]}]
-        for example_id in example_ids
-        if part_of[example_id] in ("test", "dev") or example_id in chosen
-    )
+
+    def rows() -> Iterator[SplitRow]:
+        for size, (train, valid) in counts.items():
+            chosen = {*pools["train"][:train], *pools["valid"][:valid]}
+            for example_id in example_ids:
+                if part_of[example_id] in ("test", "dev") or example_id in chosen:
+                    yield SplitRow(size, example_id, part_of[example_id])
+
+    return rows()
 
 
 def _drawn(size: str, value: Size, train: int, valid: int) -> tuple[int, int]:

@@ -133,11 +133,8 @@ def add_judgements(
     below_zero: str = "error",
     moved: bool = False,
 ) -> None:
-    """Give the judgements of all files (split → file) to the writer.
-
-    ``below_zero``: see :func:`read_qrels`. ``moved``: queries
-    belong to the split that ``split_of`` says, whichever file judges them.
-    """
+    """Give the judgements of all files (split → file) to the writer. ``below_zero``: see :func:`read_qrels`. ``moved``: queries
+    belong to the split that ``split_of`` says, whichever file judges them."""
     for split, path in files.items():
         for line, query_id, doc_id, relevance in read_qrels(path, layout, writer.warnings, below_zero=below_zero):
             writer.at(path, line)

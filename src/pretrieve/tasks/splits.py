@@ -168,14 +168,10 @@ def _training_part(size: str, wanted: Size, available: int, pool: int, valid_sha
         )
     if drawn - validation_count(drawn, valid_share) < 2:
         smallest = next((n for n in range(3, available + 1) if n - validation_count(n, valid_share) >= 2), None)
-        least = (
-            None if smallest is None else f"{math.ceil(1000 * smallest / pool) / 1000:g}" if share else f"{smallest}"
-        )
-        advice = (
-            f"give at least {least} and at most {largest}"
-            if smallest
-            else "this task has too few questions to train on"
-        )
+        advice = "this task has too few questions to train on"
+        if smallest is not None:
+            least = f"{math.ceil(1000 * smallest / pool) / 1000:g}" if share else f"{smallest}"
+            advice = f"give at least {least} and at most {largest}"
         raise ConfigError(
             f"size '{size}': {what} of the pool's {pool} questions is {drawn}, which leaves fewer than "
             f"2 for training beside validation; {available} may be used for training: {advice}."

@@ -113,9 +113,14 @@ class TaskContents:
     titled: bool = False
     _query_of: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
-    def add_passage(self, passage: Passage) -> int:
+    def add_candidates(self, name: str, passage: Passage, sentences: Iterable[int] | None = None) -> None:
+        """Add a passage: itself as the candidate ``name``, or these sentences of it as ``{name}-{sentence}``."""
+        number = len(self.passages)
         self.passages.append(passage)
-        return len(self.passages) - 1
+        if sentences is None:
+            self.candidates.append(Candidate(name, number, -1))
+        else:
+            self.candidates += [Candidate(f"{name}-{sentence}", number, sentence) for sentence in sentences]
 
     def add_question(self, query_id: str, text: str) -> str:
         """Add a question, unless one in the same words is there; returns the id of its query."""
@@ -125,8 +130,7 @@ class TaskContents:
         return self._query_of[text]
 
     def check(self) -> None:
-        """Raise :class:`DataError` unless ids are unique, judgements and answers resolve, and every query has a split, and a
-        judgement; a test or dev query of a task with answers may have answers in its place."""
+        """Raise :class:`DataError` for an id of two candidates, and as :func:`check_rows`."""
         docs = unique_ids([candidate.doc_id for candidate in self.candidates], "doc_id")
         check_rows(docs, self)
 

@@ -16,7 +16,7 @@ from typing import Any
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.tables import read_rows, read_table, titles_of
 from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
-from pretrieve.tasks.task import Candidate, Judgement, Passage, Query, TaskContents, write_task
+from pretrieve.tasks.task import Judgement, Passage, Query, TaskContents, write_task
 
 _COLUMNS = ("passage_id", "article_id", "source", "text", "sentence_starts", "sentence_ends")
 
@@ -33,11 +33,6 @@ def unique_descriptions(descriptions: list[str]) -> dict[int, str]:
     folded = [" ".join(text.casefold().split()) for text in descriptions]
     counts = Counter(folded)
     return {i: descriptions[i].strip() for i, text in enumerate(folded) if text and counts[text] == 1}
-
-
-def _add(contents: TaskContents, passage_id: int, passage: Passage, sentences: list[int]) -> None:
-    number = contents.add_passage(passage)
-    contents.candidates += [Candidate(f"{passage_id}-{sentence}", number, sentence) for sentence in sentences]
 
 
 def extra_sentences(corpus: Path, taken: set[int], limit: int | None, seed: int) -> dict[int, list[int]]:
@@ -64,11 +59,10 @@ def build_descriptions(
 ) -> dict[str, Any]:
     """Write the task and return its statistics.
 
-    corpus: directory of an encyclopaedia corpus (:mod:`pretrieve.corpora.tables`); target: its seed also draws the articles, the
-    dev queries (10 %) and, of the rest, the 81.5 % (rounded up) that training questions may come from; max_queries: draw at most
-    so many articles, None takes all that have a lead and a description of their own; open_domain, max_extra: add the pairs of
-    all other passages of the corpus, or ``max_extra`` pairs drawn from them. ``query_id`` is the article id, ``doc_id`` is
-    ``{passage_id}-{sentence number}``.
+    corpus: directory of an encyclopaedia corpus (:mod:`pretrieve.corpora.tables`); target: its seed also draws the articles, and
+    the pools of :func:`~pretrieve.tasks.splits.draw_pools`; max_queries: draw at most so many articles, None takes all that have
+    a lead and a description of their own; open_domain, max_extra: add the pairs of all other passages of the corpus, or
+    ``max_extra`` pairs drawn from them. ``query_id`` is the article id, ``doc_id`` is ``{passage_id}-{sentence number}``.
 
     Raises DataError when the corpus is damaged or no article qualifies, and ConfigError when ``max_extra`` is given without
     ``open_domain``, or a size cannot be drawn.
@@ -87,14 +81,14 @@ def build_descriptions(
         if source != "lead" or str(article_id) not in chosen:
             continue
         taken.add(passage_id)
-        _add(contents, passage_id, passage, list(range(len(passage.spans))))
+        contents.add_candidates(str(passage_id), passage, range(len(passage.spans)))
         contents.queries.append(Query(str(article_id), usable[article_id]))
         contents.judgements.append(Judgement(str(article_id), f"{passage_id}-0"))
     if open_domain:
         extra = extra_sentences(corpus, taken, max_extra, target.seed)
         for passage_id, _, _, passage in passages_of(corpus):
             if passage_id in extra:
-                _add(contents, passage_id, passage, extra[passage_id])
+                contents.add_candidates(str(passage_id), passage, extra[passage_id])
     dev, pool_train, pool_test = draw_pools(order, target.seed)
     query_ids = [query.query_id for query in contents.queries]
     contents.splits = make_splits(query_ids, pool_train, pool_test, dev, target.sizes, target.seed)

@@ -82,9 +82,8 @@ def build_question_entailment(train: Path, test: Path, dev: Path | None, target:
                     left_out += 1
                     continue
                 row = made.row(f"q{question.id}", question.text)
-                for name, number in zip(
-                    CLASSES, (sentence_of(spans, question.answers[0].start), negative), strict=True
-                ):
+                positive = sentence_of(spans, question.answers[0].start)
+                for name, number in zip(CLASSES, (positive, negative), strict=True):
                     example_id = f"{question.id}-{name}"
                     sentence = made.row(f"s{context}-{number}", sentences[number])
                     made.add(Example(example_id, [row, sentence], [CLASSES.index(name)]), part)

@@ -120,9 +120,9 @@ def triplets_of(article: Article, seed: int, per_article: int) -> Iterator[tuple
     if len(sections) < 2:
         return
     body = [sentence for own in sections.values() for sentence in own]
-    chosen = set(sorted(body, key=lambda s: (draw_key(seed, s.id), s.id))[:per_article])
+    chosen = drawn([sentence.id for sentence in body], per_article, seed)
     for anchor in body:
-        if anchor not in chosen:
+        if anchor.id not in chosen:
             continue
         near = [s for s in sections[anchor.section] if s.text != anchor.text]
         far = [s for s in body if s.section != anchor.section and s.text != anchor.text]

@@ -109,18 +109,19 @@ def read_beir(
     for line, record in read_json_lines(path, ["_id", "text"], warnings=writer.warnings):
         writer.at(path, line)
         query_id = id_of(record, path, line, writer.warnings)
+        if query_id not in split_of:
+            writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
+            continue
         # The writer sees no query without text, so an id that has one line with and one without is found here.
-        if query_id in split_of and (before := first.setdefault(query_id, line)) != line:
+        if (before := first.setdefault(query_id, line)) != line:
             raise DataError(
                 f"{path}: line {line}: query id {query_id!r} was used before, by {path}: line {before}; expected every id once."
             )
-        if query_id in split_of and not (text := text_of(record, "text", path, line)).strip():
-            writer.warnings.add("query without text, left out", f"{path}: line {line}: {query_id!r}")
-            split_of[query_id] = ""  # its judgements go with it
-        elif query_id in split_of:
+        if (text := text_of(record, "text", path, line)).strip():
             writer.add_query(query_id, text, split_of[query_id])
         else:
-            writer.warnings.add("query that is not judged, left out", f"{path}: line {line}: {query_id!r}")
+            writer.warnings.add("query without text, left out", f"{path}: line {line}: {query_id!r}")
+            split_of[query_id] = ""  # its judgements go with it
     add_judgements(writer, qrels, "beir", split_of, below_zero, moved=bool(test_share))
 
 

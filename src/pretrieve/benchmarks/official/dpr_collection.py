@@ -98,17 +98,14 @@ def read_training(path: Path | str, warnings: Warnings) -> Iterator[tuple[int, T
     records = read_json_lines(path, warnings=warnings) if lines else read_json_array(path)
     for number, (place, record) in enumerate(records):
         where = f"{path}: {'line' if lines else 'element'} {place}"
-        if (
-            not isinstance(record, dict)
-            or not isinstance(record.get("question"), str)
-            or not record["question"].strip()
-        ):
+        text = record.get("question") if isinstance(record, dict) else None
+        if not isinstance(text, str) or not text.strip():
             raise DataError(f"{where}: found {str(record)[:80]!r}; expected an object with a 'question'.")
         answers = record.get("answers", [])
         if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
             raise DataError(f"{where}: answers {str(answers)[:80]!r}; expected a list of texts.")
         question = TrainingQuestion(
-            record["question"].strip(),
+            text.strip(),
             list(dict.fromkeys(answer for answer in answers if answer.strip())),
             _passages(where, record, "positive_ctxs"),
             _passages(where, record, "hard_negative_ctxs"),

@@ -179,3 +179,16 @@ def write_records(
 
     job.about["left_out"] = job.warnings.counts
     return write_example_task(job, ExampleTask(kind, texts(), examples(), split_of, classes, job.about))
+
+
+def write_splits(
+    kind: str,
+    width: int,
+    files: Mapping[str, Path],
+    splits: Mapping[str, str],
+    read: Callable[[Path, Warnings], Iterable[Record]],
+    job: Job,
+) -> dict[str, Any]:
+    """:func:`write_records` of files that are one split each (``splits``: file → split), all read by ``read``."""
+    parts = [Part(name, files[name], read(files[name], job.warnings), always(split)) for name, split in splits.items()]
+    return write_records(kind, width, parts, job)

@@ -22,7 +22,7 @@ from pretrieve.corpora.tables import read_rows, titles_of
 from pretrieve.corpora.wikitext import article_title
 from pretrieve.raw.json_file import read_json
 from pretrieve.tasks.splits import Target, all_test
-from pretrieve.tasks.task import Candidate, Judgement, TaskContents, write_task
+from pretrieve.tasks.task import Judgement, TaskContents, write_task
 
 
 class PageQuestion(NamedTuple):
@@ -85,7 +85,7 @@ def _first_passages(corpus: Path, contents: TaskContents) -> dict[int, str]:
     for passage_id, article_id, _, passage in passages_of(corpus):
         if wanted.get(article_id) == passage_id:
             doc_of[article_id] = str(passage_id)
-            contents.candidates.append(Candidate(str(passage_id), contents.add_passage(passage), -1))
+            contents.add_candidates(doc_of[article_id], passage)
     return doc_of
 
 

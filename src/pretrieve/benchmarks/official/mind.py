@@ -68,9 +68,9 @@ class NewsTable:
                 raise DataError(f"{path}: line {line}: news id {news_id!r}; expected an id without blanks.")
             self._counted.article(name, title)
             key = draw_key(0, f"{title}\t{abstract}")
-            known, article = self._known.get(news_id, (None, None))
-            if known == key and article is not None:
-                own[news_id] = article
+            known = self._known.get(news_id)
+            if known is not None and known[0] == key:
+                own[news_id] = known[1]
                 continue
             text = title if self._candidate == "title" else f"{title} {abstract}".strip()
             text_id = news_id
@@ -79,14 +79,15 @@ class NewsTable:
                 text_id = f"{name}:{news_id}"
             if not title:
                 self._job.warnings.add("article without a title", f"{path}, line {line}, {news_id}")
-            candidate = self._rows if text else NOTHING
+            candidate = heading = NOTHING
             if text:
+                candidate, self._rows = self._rows, self._rows + 1
                 yield Text(text_id, text)
-                self._rows += 1
-            heading = candidate if text == title else self._rows if title else NOTHING
-            if title and text != title:
+            if title == text:
+                heading = candidate
+            elif title:
+                heading, self._rows = self._rows, self._rows + 1
                 yield Text(f"{text_id}/title", title)
-                self._rows += 1
             own[news_id] = Article(candidate, heading)
             self._known.setdefault(news_id, (key, own[news_id]))
         self._job.check_count(f"{name}_news", path, len(own), "articles")

@@ -93,11 +93,10 @@ def read_msmarco_documents(
     done = ["url in front of the title"] if url else []
     done += [f"first {max_chars} characters of the body"] if max_chars else []
     writer.variant = ", ".join(done)
-    columns = ["docid", "url", "title", "body"]
-    for first, (ids, urls, titles, bodies) in read_column_blocks(
-        files["docs"], columns, unit="documents", warnings=writer.warnings
-    ):
-        writer.at(files["docs"], first)
+    path, columns = files["docs"], ["docid", "url", "title", "body"]
+    documents = read_column_blocks(path, columns, unit="documents", warnings=writer.warnings)
+    for first, (ids, urls, titles, bodies) in documents:
+        writer.at(path, first)
         if url:
             titles = pc.binary_join_element_wise(urls, titles, " ")
         if max_chars:

@@ -135,29 +135,8 @@ def _spans(where: str, context: str, candidates: list[SentenceCandidate]) -> tup
     return spans, index
 
 
-def _add_pairs(
-    contents: TaskContents, text: str, own: list[SentenceCandidate], spans: list[tuple[int, int]], index: list[int]
-) -> None:
-    """The candidates of a context, each with all of it."""
-    number = contents.add_passage(Passage("", text, spans))
-    contents.candidates += [Candidate(c.id, number, i) for c, i in zip(own, index, strict=True)]
-
-
-def _add_sentences(contents: TaskContents, text: str, own: list[SentenceCandidate]) -> None:
-    """The candidates of a context, each alone."""
-    for candidate in own:
-        sentence = text[candidate.start : candidate.end]
-        number = contents.add_passage(Passage("", sentence, [(0, len(sentence))]))
-        contents.candidates.append(Candidate(candidate.id, number, -1))
-
-
 def build_multireqa(
-    candidates: Path,
-    texts: Path,
-    target: Target,
-    warnings: Warnings,
-    role: str = "test",
-    context: bool = True,
+    candidates: Path, texts: Path, target: Target, warnings: Warnings, role: str = "test", context: bool = True
 ) -> dict[str, Any]:
     """Write the task of one split of one data set and return its statistics; answers go to ``answers.parquet``. ``doc_id`` is the
     candidate's id. Questions in the same words are one query.
@@ -179,9 +158,13 @@ def build_multireqa(
         own.sort(key=lambda candidate: candidate.start)
         spans, index = _spans(where, text, own)
         if not context:
-            _add_sentences(contents, text, own)
+            for candidate in own:
+                sentence = text[candidate.start : candidate.end]
+                contents.add_candidates(candidate.id, Passage("", sentence, [(0, len(sentence))]))
         elif own:
-            _add_pairs(contents, text, own, spans, index)
+            number = len(contents.passages)
+            contents.passages.append(Passage("", text, spans))
+            contents.candidates += [Candidate(c.id, number, i) for c, i in zip(own, index, strict=True)]
         for question in questions:
             if not question.text:
                 warnings.add(BLANK, f"{where}, question '{question.id}'")

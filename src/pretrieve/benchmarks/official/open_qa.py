@@ -57,8 +57,7 @@ def read_questions(path: Path | str, warnings: Warnings) -> Iterator[tuple[int, 
         where = f"{path}: line {number}"
         if not isinstance(text, str) or not text.strip():
             raise DataError(f"{where}: question {text!r}; expected text. Remove the line.")
-        kept = _answers(where, answers, warnings)
-        yield number, OpenQuestion(normalise_question(text.strip()), kept)
+        yield number, OpenQuestion(normalise_question(text.strip()), _answers(where, answers, warnings))
 
 
 def _listed_questions(path: Path, warnings: Warnings) -> Iterator[tuple[int, str, Any]]:

@@ -28,7 +28,7 @@ from pretrieve.corpora.tables import read_rows, titles_of
 from pretrieve.corpora.wikitext import article_title
 from pretrieve.tasks.answers import Answers
 from pretrieve.tasks.splits import Target, draw_key, draw_pools, make_splits, shuffled
-from pretrieve.tasks.task import Candidate, Judgement, Passage, TaskContents, write_task
+from pretrieve.tasks.task import Judgement, Passage, TaskContents, write_task
 
 #: The pool of what one file plays: train, dev and test are drawn.
 DRAWN = "drawn"
@@ -103,10 +103,9 @@ def build_reqa(
         for paragraph in source.paragraphs:
             number = number_of.get(paragraph.context)
             if number is None:
-                number = number_of[paragraph.context] = contents.add_passage(
-                    make_passage(paragraph.article, paragraph.context)
-                )
-                contents.candidates += _candidates(number, contents.passages[number], passages)
+                number = number_of[paragraph.context] = len(contents.passages)
+                passage = make_passage(paragraph.article, paragraph.context)
+                contents.add_candidates(str(number), passage, None if passages else range(len(passage.spans)))
             spans = contents.passages[number].spans
             for question in paragraph.questions:
                 if question.id in owner:
@@ -138,13 +137,6 @@ def build_reqa(
     return write_task(target.out, contents, target.tokenizer)
 
 
-def _candidates(number: int, passage: Passage, whole: bool) -> list[Candidate]:
-    """Of a passage: itself, or its sentences."""
-    if whole:
-        return [Candidate(str(number), number, -1)]
-    return [Candidate(f"{number}-{sentence}", number, sentence) for sentence in range(len(passage.spans))]
-
-
 def add_corpus_sentences(contents: TaskContents, corpus: Path, limit: int | None, seed: int) -> None:
     """Add the (sentence, passage) pairs of a corpus's articles with a title that no passage of the task has (titles are compared
     as MediaWiki normalises them), or ``limit`` that are drawn of them. ``doc_id`` is ``c{passage_id}-{sentence number}``, in
@@ -155,8 +147,7 @@ def add_corpus_sentences(contents: TaskContents, corpus: Path, limit: int | None
     extra = extra_sentences(corpus, {passage_id for passage_id, article in rows if article in own}, limit, seed)
     for passage_id, _, _, passage in passages_of(corpus):
         if passage_id in extra:
-            number = contents.add_passage(passage)
-            contents.candidates += [Candidate(f"c{passage_id}-{one}", number, one) for one in extra[passage_id]]
+            contents.add_candidates(f"c{passage_id}", passage, extra[passage_id])
 
 
 def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: int | None, seed: int) -> None:
@@ -169,7 +160,7 @@ def _add_corpus(contents: TaskContents, corpus: Path, taken: set[str], limit: in
         len(others) if limit is None else limit, others.values(), key=lambda p: draw_key(seed, f"c{p[0]}")
     )
     for passage_id, passage in sorted(chosen, key=lambda pair: pair[0]):
-        contents.candidates.append(Candidate(f"c{passage_id}", contents.add_passage(passage), -1))
+        contents.add_candidates(f"c{passage_id}", passage)
 
 
 BETWEEN = "\n\n"
@@ -195,8 +186,9 @@ def join_articles(contents: TaskContents) -> None:
     article_of = {
         candidate.doc_id: number_of[contents.passages[candidate.passage].title] for candidate in contents.candidates
     }
-    contents.passages = [joined(title, passages) for title, passages in parts.items()]
-    contents.candidates = [Candidate(str(number), number, -1) for number in number_of.values()]
+    contents.passages, contents.candidates = [], []
+    for title, passages in parts.items():
+        contents.add_candidates(str(number_of[title]), joined(title, passages))
     judged = (Judgement(query_id, str(article_of[doc_id]), *more) for query_id, doc_id, *more in contents.judgements)
     contents.judgements = list(dict.fromkeys(judged))
 
@@ -213,5 +205,4 @@ def add_corpus_articles(contents: TaskContents, corpus: Path, limit: int | None,
         if article in parts:
             parts[article].append(passage)
     for article, passages in parts.items():
-        number = contents.add_passage(joined(titles[article], passages))
-        contents.candidates.append(Candidate(f"a{article}", number, -1))
+        contents.add_candidates(f"a{article}", joined(titles[article], passages))

@@ -27,15 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.example_reading import (
-    Job,
-    Part,
-    Record,
-    always,
-    header_of,
-    read_named,
-    write_records,
-)
+from pretrieve.benchmarks.official.example_reading import Job, Record, header_of, read_named, write_splits
 from pretrieve.raw.raw_text import Form, Warnings, read_columns, read_lines
 from pretrieve.tasks.example_task import TOP_SCORE
 
@@ -99,8 +91,7 @@ def _official(path: Path, warnings: Warnings) -> Iterator[tuple[int, list[str]]]
                 f"{path}: line {line}: {len(fields)} fields; expected {OFFICIAL[0]} or {OFFICIAL[1]}, separated by "
                 "tabs: genre, file, year, id, score, sentence 1, sentence 2, and the sources of both."
             )
-        key = tuple(fields[:4])
-        if key in seen:
+        if (key := tuple(fields[:4])) in seen:
             raise DataError(f"{path}: line {line}: id '{' '.join(key)}' appears twice; expected one pair for each id.")
         seen.add(key)
         yield line, [fields[5], fields[6], fields[4]]
@@ -127,5 +118,4 @@ def build_stsb(files: Mapping[str, Path], job: Job) -> dict[str, Any]:
     splits = {"train": "train", "dev": "valid", "test": "test"}
     # The third layout has other characters in some sentences: which one was read belongs to the score.
     job.about["layouts"] = {name: layout_of(files[name]) for name in splits}
-    parts = [Part(name, files[name], read_stsb(files[name], job.warnings), always(splits[name])) for name in splits]
-    return write_records("regression", 2, parts, job)
+    return write_splits("regression", 2, files, splits, read_stsb, job)

@@ -21,15 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrieve.base.errors import DataError
-from pretrieve.benchmarks.official.example_reading import (
-    Job,
-    Part,
-    Record,
-    always,
-    header_of,
-    read_named,
-    write_records,
-)
+from pretrieve.benchmarks.official.example_reading import Job, Record, header_of, read_named, write_splits
 from pretrieve.raw.raw_text import Warnings
 
 COLUMNS = ("Sentence1", "Sentence2", "Sentence3")
@@ -54,7 +46,4 @@ def build_wiki_sections(files: Mapping[str, Path], job: Job) -> dict[str, Any]:
     """Write the task from the files ``train``, ``validation`` and ``test``, and return its statistics. Raises as
     :func:`read_wiki_sections` and :func:`~pretrieve.benchmarks.official.example_reading.write_records`."""
     splits = {"train": "train", "validation": "valid", "test": "test"}
-    parts = [
-        Part(name, files[name], read_wiki_sections(files[name], job.warnings), always(splits[name])) for name in splits
-    ]
-    return write_records("triplet", 3, parts, job)
+    return write_splits("triplet", 3, files, splits, read_wiki_sections, job)
