@@ -70,8 +70,9 @@ tables: $(STAMP)
 	@$(RUN) $(SCALED)
 
 # A process per core; a file stays in one of them, as its tests share what is built for them. Fast tests first, as they are listed.
+# Compiled tests are kept in any case: each process needs all of them, and compiling takes longer than all other preparations.
 test: $(STAMP)
-	$(PATHS) $(BIN)/python -m pytest -rs -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
+	$(PATHS) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
 	  --doctest-modules src tests
 
 test-slurm: $(STAMP)

@@ -5,6 +5,8 @@ Seen to fail when: the second run's scores are not normalised; a rank counts fro
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -19,20 +21,36 @@ def made(seed: int, high: float) -> Run:
     return Run([f"q{n}" for n in range(6)], ids, [rng.random(15).astype(np.float32) * high for _ in range(6)])
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0, None])
-def test_it_is_what_ranx_computes(weight: float | None) -> None:
-    ranx = pytest.importorskip("ranx")
-    runs = [made(1, 20.0), made(2, 1.0)]
-    found = fuse(*runs, weight)
-    dicts = [
-        ranx.Run({q: dict(zip(d, s.astype(float), strict=True)) for q, d, s in zip(*vars(r).values(), strict=True)})
-        for r in runs
-    ]
+WEIGHTS = (0.0, 0.3, 1.0, None)
+#: Prints what ranx makes of two runs: for each weight, query → document → score.
+RANX = """
+import json, sys
+import ranx
+def fused(weight):
     if weight is None:
-        expected = ranx.fuse(runs=dicts, norm=None, method="rrf").to_dict()
-    else:
-        params = {"weights": (weight, 1 - weight)}
-        expected = ranx.fuse(runs=dicts, norm="min-max", method="wsum", params=params).to_dict()
+        return ranx.fuse(runs=runs, norm=None, method="rrf")
+    return ranx.fuse(runs=runs, norm="min-max", method="wsum", params={"weights": (weight, 1 - weight)})
+runs, weights = [ranx.Run(one) for one in json.loads(sys.argv[1])], json.loads(sys.argv[2])
+print(json.dumps([fused(weight).to_dict() for weight in weights], default=float))
+"""
+
+
+@pytest.fixture(scope="module")
+def of_ranx(program) -> dict[float | None, dict]:
+    """Its functions as plain Python, in a process of their own: here they would be compiled for a few numbers."""
+    pytest.importorskip("ranx")
+    dicts = [
+        {q: dict(zip(d, map(float, s), strict=True)) for q, d, s in zip(*vars(r).values(), strict=True)}
+        for r in (made(1, 20.0), made(2, 1.0))
+    ]
+    ended = program("-c", RANX, json.dumps(dicts), json.dumps(WEIGHTS), NUMBA_DISABLE_JIT="1")
+    assert ended.returncode == 0, ended.stderr
+    return dict(zip(WEIGHTS, json.loads(ended.stdout), strict=True))
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_it_is_what_ranx_computes(weight: float | None, of_ranx) -> None:
+    found, expected = fuse(made(1, 20.0), made(2, 1.0), weight), of_ranx[weight]
     for query, doc_ids, scores in zip(found.query_ids, found.doc_ids, found.scores, strict=True):
         assert set(doc_ids) == set(expected[query])
         np.testing.assert_allclose(scores, [expected[query][d] for d in doc_ids], atol=1e-6)
