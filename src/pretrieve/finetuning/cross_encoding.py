@@ -105,6 +105,7 @@ class CrossEncoderObjective:
         return MicroBatch(packed, {"softmax": len(group.queries)}, len(packed.tokens), group.queries)
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
+        """Summed over the queries."""
         scores = self.model(Batch.of(batch.data, self._device)).view(batch.counts["softmax"], -1)
         return {"softmax": softmax_loss(scores, torch.zeros(len(scores), dtype=torch.long, device=scores.device))}
 

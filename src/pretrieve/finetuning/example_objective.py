@@ -90,6 +90,7 @@ class ExampleObjective:
         return cut_step(items, pack, tokens, self._budget, parts)
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:
+        """Summed over the examples of a micro-batch."""
         return {self.kind: self.loss(*batch.data)}
 
     @torch.no_grad()

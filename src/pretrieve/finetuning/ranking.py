@@ -73,6 +73,7 @@ class RankingObjective:
         self._budget = budget or TOKEN_BUDGET[torch.device(device).type]
 
     def known_until(self, step: int) -> float:
+        """The last step whose batches can be made at ``step``."""
         return self.groups.known_until(step)
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
@@ -101,6 +102,7 @@ class RankingObjective:
         return torch.cat([tower(Batch.of(packed, self.device)) for tower, packed in sides]), {}
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """The loss summed over the B queries of the step."""
         queries, documents = split_groups(vectors, batches)
         return {"contrastive": self.ranking_loss(queries, documents, whole_group(batches))}
 

@@ -194,6 +194,7 @@ class Recipe:
     kind: str = "ranking"
 
     def options(self) -> dict[str, Option]:
+        """Every option of the recipe."""
         parts = [part for part in (self.model, self.data, self.run) if part is not None]
         return {name: option for part in parts for name, option in part.options().items()}
 

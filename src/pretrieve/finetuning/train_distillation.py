@@ -196,6 +196,7 @@ class DistillationObjective(RankingObjective):
             self.terms["contrastive"] = self.options["contrastive_weight"]
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """The terms summed over the B queries of the step."""
         queries, documents = split_groups(vectors, batches)
         group = whole_group(batches)
         student = own_scores(queries, documents)

@@ -49,6 +49,7 @@ class MaxPRanking(RankingObjective):
         return WindowTexts(queries, cut.pack(np.arange(len(cut))), group, cut.windows.documents)
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """The loss summed over the B queries of the step."""
         sizes = [len(batch.data.group.queries) for batch in batches]
         queries = torch.cat([part[:n] for part, n in zip(vectors, sizes, strict=True)])
         windows = torch.cat([part[n:] for part, n in zip(vectors, sizes, strict=True)])

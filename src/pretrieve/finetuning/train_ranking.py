@@ -39,6 +39,7 @@ class RetrievalData:
 
     @property
     def counts(self) -> dict[str, int]:
+        """For ``pretrieve.json``."""
         questions = {"training_questions": len(self.train), "validation_questions": len(self.valid)}
         return questions | self.groups.counts
 

@@ -66,6 +66,7 @@ class MaskedSpans(MaskedExamples):
         return len(self._articles)
 
     def sequences(self, step: int) -> tuple[Packed, np.ndarray]:
+        """A step's spans, and their articles (n,)."""
         documents = self._batch // 2
         chosen = epoch_order(len(self._articles), self._seed, step * documents, documents)
         rng = np.random.default_rng([self._seed, 112, step])
@@ -149,6 +150,7 @@ class CoCondenser(Condenser):
         return states[-1][packed.starts], self.word_losses(states, packed, batch.data)
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """Summed contrast of all spans of the batch."""
         joined = torch.cat(vectors)
         spans, articles = (
             torch.from_numpy(np.concatenate(column)).to(joined.device)

@@ -82,6 +82,7 @@ class Contrastive:
         return torch.cat([tower(Batch.of(packed, self.device)) for tower, packed in towers]), {}
 
     def contrast(self, vectors: list[torch.Tensor], batches: list[MicroBatch]) -> dict[str, torch.Tensor]:
+        """Summed loss of the queries over all documents of the batch."""
         queries, documents = (torch.cat(half) for half in zip(*(part.chunk(2) for part in vectors), strict=True))
         ids = np.concatenate([batch.data[2] for batch in batches])
         known = torch.from_numpy(ids).to(queries.device) if self._masked else None

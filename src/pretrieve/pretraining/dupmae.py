@@ -94,6 +94,7 @@ class DupMae(RetroMae):
         return super().counts(masked) | ({"bow": len(masked.corrupted.lengths)} if self.reads_all else {})
 
     def further_losses(self, states: torch.Tensor, masked: Masked) -> dict[str, torch.Tensor]:
+        """Summed loss of the bags of words."""
         return {"bow": self.bag.loss(states, masked, self.body, self.head)} if self.reads_all else {}
 
 

@@ -172,6 +172,7 @@ class MaskedPassages(MaskedExamples):
         return len(self._items)
 
     def sequences(self, step: int) -> tuple[Packed, np.ndarray]:
+        """A step's texts, and their numbers (n,)."""
         chosen = self._items[epoch_order(len(self._items), self._seed, step * self._batch, self._batch)]
         if self._blocks is not None:
             packed = self._blocks.pack(self.store, chosen)

@@ -33,6 +33,7 @@ class MaskedLanguageModel:
         return {"mlm": len(masked.positions)}
 
     def micro_batches(self, step: int, parts: int = 1) -> list[MicroBatch]:
+        """Examples of a step."""
         return self.examples.micro_batches(step, parts, self.device, self.counts)
 
     def losses(self, batch: MicroBatch) -> dict[str, torch.Tensor]:

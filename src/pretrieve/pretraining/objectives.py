@@ -41,6 +41,7 @@ def modules_of(options: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def pair_modules() -> tuple[str, ...]:
+    """The modules of all pair tasks."""
     return tuple(place.partition(":")[0] for place in PAIR_TASKS.values())
 
 

@@ -177,6 +177,7 @@ def _check_settings(path: Path, normaliser: normalizers.Normalizer) -> None:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
+    """Load a ``tokenizer.json``."""
     if not Path(path).is_file():
         raise DataError(f"{path}: no such file. Build it with: snakemake {path}")
     return Tokenizer.from_file(str(path))

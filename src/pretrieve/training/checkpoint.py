@@ -91,6 +91,7 @@ def pack_weights(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def unpack_weights(tensors: dict[str, torch.Tensor], module: torch.nn.Module) -> None:
+    """Put back what :func:`pack_weights` took."""
     module.load_state_dict({n.removeprefix("model/"): t for n, t in tensors.items() if n.startswith("model/")})
 
 
@@ -104,6 +105,7 @@ def pack_state(module: torch.nn.Module, optimiser: torch.optim.Optimizer) -> dic
 
 
 def unpack_state(tensors: dict[str, torch.Tensor], module: torch.nn.Module, optimiser: torch.optim.Optimizer) -> None:
+    """Put back what :func:`pack_state` took."""
     unpack_weights(tensors, module)
     state: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in tensors.items():

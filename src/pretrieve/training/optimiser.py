@@ -147,6 +147,7 @@ class Lamb(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self) -> None:
+        """Move every parameter that has a gradient."""
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:
