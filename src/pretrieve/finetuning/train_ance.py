@@ -10,8 +10,10 @@ of these. A refresh does not change which queries a step has.
 In open QA (``without_answers``) the hits that contain an answer are taken out too, before the draw. SEED-Encoder looks at the
 first 100 there and keeps all that are left (drivers/run_ann_data_gen_dpr.py:307-324): ``pool`` and ``sample`` are both 100.
 
-SEED-Encoder searches in a second job beside the training; here training waits, and a run is a function of its seed. Until the
-first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
+SEED-Encoder searches in a second job beside the training, so its negatives are a few thousand steps old when they are used; how
+many depends on the machines. Here training waits, and a run is a function of its seed.
+
+Until the first refresh the given negatives are used (those that the start model mined); without any, the first is before step 0.
 
 Every refresh leaves its lists as a file of negatives, ``step{n·r}.jsonl.gz``. A run resumed from a checkpoint reads the one
 in use; where a refresh is due at the very step, it is done again from the same weights. Several processes share
@@ -139,7 +141,8 @@ class FreshGroups:
 
 def prepare(run: FineTuning) -> Trainable:
     """Until the first refresh the given negatives are used, if there are any. The lists of every refresh are kept in
-    ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are several."""
+    ``negatives/`` of the retriever's directory; the search for negatives is by the best window too, where there are
+    several."""
     parts = ranking_parts(run)
     folder = run.work / "negatives"
     search = PresentSearch(parts.model, parts.data.task, run.options, run.device, folder, run.processes)

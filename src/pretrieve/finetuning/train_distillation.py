@@ -5,9 +5,11 @@
     p_i = softmax(t_i),   L = mean_i −Σ_g p_ig log softmax(s_i)_g                       (1), form 'soft-labels'
 
 Its minimum is the entropy of p, reached when the student's scores are the teacher's but for a constant. What RetroMAE
-released (bi_encoder/modeling.py) is the same gradient divided by G, plus a little of the usual loss::
+released (bi_encoder/modeling.py) is the same gradient in other units, plus a little of the usual loss::
 
     L = mean_ig p_ig (log p_ig − log softmax(s_i)_g) + λ · mean_i (in-batch softmax)    (2), form 'kl', λ = 1e-4
+
+Its first mean is over all B·G entries (``KLDivLoss(reduction="mean")``), so the gradient is that of (1) divided by G.
 
 The teacher is slow, and the groups are a function of the step, so it scores every pair that training will need once, before it
 begins. The scores are a file next to the retriever (``teacher.jsonl.gz``), gzip'd text, one JSON object a line:

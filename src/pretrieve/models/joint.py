@@ -32,7 +32,8 @@ option             default           reason
 =================  ================  ==================================================================================
 
 Query and document share W_c, b_c and the word head unless the sharing of the dual encoder says otherwise. Documents are
-made sparse in training too, with the gradient through the chosen entries: what is trained is what is searched with.
+made sparse in training too, with the gradient through the chosen entries: what is trained is what is searched with. No mask
+is applied to the texts, so no position is omitted for being masked.
 
 Ties: of equal entries the word with the lower id is chosen, so a document's words do not depend on the machine.
 """

@@ -18,8 +18,10 @@ What the released code does (ChunyuanLI/Optimus@f3190fe), and where this differs
   for a factor: both sums are divided by the batch's words. ``sequence`` is its ``length_weighted_loss``, nearly:
   there each *sequence's* words have a mean of their own (``vae.py`` lines 148-151).
 - Below λ it counts a dimension as 0 instead of λ; the gradient is the same (``vae.py`` lines 127-128).
+- It has one z of 32 or 768 dimensions; 768 is BERT-base's width, here ``latent_size: hidden``.
 - Not here: it starts from BERT and GPT-2, each with its own vocabulary, and takes h after BERT's tanh pooler; z is an extra key
-  and value of GPT-2, not the only key of a cross-attention; the weight of the KL goes round in cycles.
+  and value in GPT-2's self-attention and is added to its embeddings, while here it is the only key of a cross-attention; the
+  weight of the KL is 0 for half of each of ten cycles, rises for a quarter, and stays for a quarter.
 """
 
 from __future__ import annotations

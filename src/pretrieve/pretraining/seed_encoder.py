@@ -5,7 +5,10 @@ of the whole batch, however it is cut (playing-code/fairseq, ``mask_decode_lm_pa
 ones, L_dec over all but [CLS]. The encoder reads the masked text, the decoder (:mod:`pretrieve.models.decoder`) the
 text as it was. All that goes from one to the other is h, the encoder's last state of [CLS]. With few layers and a short span
 the decoder cannot guess the text from the words before, so h has to hold it. A strong decoder can (§3.3), and that is the
-baseline in :mod:`pretrieve.pretraining.optimus`. Masks are those of all objectives here, not that code's (docs/fidelity.md).
+baseline in :mod:`pretrieve.pretraining.optimus`.
+
+Not as in that code: its masks can fall on [CLS] and [SEP] too, and are rounded at random to 15 % of the sequence with both
+(``mask_tokens_dataset.py`` lines 118-123); here [CLS] is never masked, as for all objectives.
 """
 
 from __future__ import annotations

@@ -11,6 +11,10 @@ Every token of a corpus is in exactly one block. With ``packing='fill'`` (RetroM
 a sentence is added as long as the block is shorter than the limit, and what it then has too much is cut off and lost::
 
     [s1    s2   s3 s]4   [s5 ......]..   [s6 ]
+
+(The Condenser code throws away what is too long: it draws a window
+of an over-long sentence, and then masks positions of *another* window, because it draws twice, data.py:129 and 136.
+Here a block is never longer than asked for, so there is nothing to draw.)
 """
 
 from __future__ import annotations
