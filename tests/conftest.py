@@ -44,9 +44,11 @@ def pytest_collection() -> Iterator[None]:
     """What is imported and collected stays to the end: Python's garbage collector looks at it neither now, where that takes a
     third of the time, nor in a test."""
     gc.disable()
-    collected = yield
-    gc.freeze()
-    gc.enable()
+    try:
+        collected = yield
+        gc.freeze()
+    finally:
+        gc.enable()
     return collected
 
 

@@ -1,5 +1,7 @@
 """Join the metrics of a system on several data sets, each with equal weight, and write them as the metrics of their mean."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

@@ -1,5 +1,7 @@
 """The negatives that a benchmark's publisher ships, as a file of negatives for training."""
 
+from __future__ import annotations
+
 import argparse
 from pathlib import Path
 

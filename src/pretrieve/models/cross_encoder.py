@@ -1,8 +1,9 @@
 """A cross-encoder: query and document in one sequence, and a score of the pair (Nogueira & Cho 2019).
 
-``[CLS] a [SEP] b [SEP]`` goes through the body: more accurate than two vectors, and far too slow to search with, as each pair
-is a pass of its own. Here it reranks, teaches a retriever (``dupmae`` §3.2, third stage), and with several classes it is BERT's
-sequence classifier for one or two texts (``seed_encoder`` A.2).
+``[CLS] a [SEP] b [SEP]`` goes through the body, so every token of one text sees every token of the other; this is more
+accurate than two vectors, and far too slow to search with: one pass for each pair. Here it reranks, teaches a retriever
+(``dupmae`` §3.2, third stage), and with several classes it is BERT's sequence classifier for one or two texts
+(``seed_encoder`` A.2).
 
 The head is BERT's (Devlin et al. 2019)::
 

@@ -18,6 +18,9 @@ From h (n, d), one vector for each sequence, and the words before, ``L = −Σ_t
 A fresh decoder favours the word that it has just read, since that word's embedding runs through all residuals to an output
 that multiplies it with itself. So its loss does not begin at ln V where word embeddings are wide: with ``word_std`` 0.1 and
 128 dimensions a sixth above it. It is unlearned within some ten steps.
+
+A band of the attention matrix would do for a small span; the whole matrix is computed, as at these lengths it is a small part
+of a layer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What stands beside the encoder in published files: word heads, Condenser's head, decoders; under our names.
 
-Output matrices are the word embeddings, and not kept. Where a file has another one, our head would compute something
-else: it is omitted, and pre-training begins with a fresh one.
+Output matrices are not kept, for they are the word embeddings. Where a file has one that is *not*, our head would
+compute something else, so that head is omitted, and pre-training begins with a fresh one.
 """
 
 from __future__ import annotations

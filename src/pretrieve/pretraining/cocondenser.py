@@ -2,8 +2,9 @@
 
 Gao & Callan 2022, *Unsupervised Corpus Aware Language Model Pre-training for Dense Passage Retrieval*, §3.2.
 
-Condenser's losses, and a contrast between spans of the corpus. From each of B documents two different spans are drawn at random.
-With h_1 … h_2B the late [CLS] states of all of them (last layer, no projection) and s(i) the sibling of span i::
+Condenser's losses, and a contrast between spans of the corpus. From each of B documents two different spans are drawn
+at random. With h_1 … h_2B the late [CLS] states of all of them (last layer, no projection) and s(i) the sibling of
+span i::
 
     L_co = mean_i −log( exp(h_i·h_s(i)) / Σ_{j≠i} exp(h_i·h_j) )        over all 2B spans of the batch
     L    = mlm_weight · (L_head + L_late) + contrastive_weight · L_co
@@ -16,7 +17,9 @@ epoch ends and the next begins, is not a negative of itself, unless ``false_nega
 With gradient caching, the released code weighs the word losses of a micro-batch by its spans over the *documents* of
 the step, which adds up to 2 (modeling.py:227); without, by 1. Here the weight is an option, and does not depend on
 the cache. It also takes the mean of the chunks' means, a chunk being the spans that are computed at once
-(trainer.py:161-184), in place of the mean over all masked words of the step: ``chunk`` spans, or 0 for the step's mean.
+(trainer.py:161-184), in place of the mean over all masked words of the step: ``chunk`` spans, or 0 for the step's
+mean. The same code keeps the targets in a buffer of the model, of the size of the batch, so that a checkpoint fits no
+other batch; here they are not part of it.
 """
 
 from __future__ import annotations

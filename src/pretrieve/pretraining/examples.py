@@ -23,7 +23,7 @@ from pretrieve.models.word_head import MaskedWordHead
 from pretrieve.pretraining.encoder_options import check_together
 from pretrieve.pretraining.masking import Masking, choose_positions, corrupt
 from pretrieve.text.blocks import build_blocks
-from pretrieve.text.packing import Packed, pack_passages, passage_spans
+from pretrieve.text.packing import Packed, pack_passages
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.objective import TOKEN_BUDGET, MicroBatch, epoch_order
 
@@ -163,7 +163,8 @@ class MaskedPassages(MaskedExamples):
             self._blocks = build_blocks(store, texts.length - 2, texts.short, seed, texts.packing)
             self._items = np.arange(len(self._blocks))
         else:
-            self._items = np.flatnonzero(passage_spans(store, np.arange(store.n_passages))[1])
+            passage_starts = np.asarray(store.passage_starts)
+            self._items = np.flatnonzero(np.diff(np.asarray(store.sentence_starts)[passage_starts]) > 0)
         if not len(self._items):
             raise DataError(f"{store.directory}: no passage has a token; there is nothing to predict.")
 

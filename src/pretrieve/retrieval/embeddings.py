@@ -33,7 +33,17 @@ DOCUMENTS = "corpus-documents.npy"
 
 
 class EmbeddingWriter(ShardWriter):
-    """Write a (rows, dim) matrix shard by shard, in any order; dim: 0 for a joint representation without its dense part."""
+    """Write a (rows, dim) matrix shard by shard, in any order.
+
+    Usage::
+
+        writer = EmbeddingWriter(directory, "corpus", rows, dim, key)
+        for shard, start, stop in writer.pending():
+            writer.write(shard, encode(texts[start:stop]))
+        writer.finish()
+
+    dim: 0 for a joint representation without its dense part.
+    """
 
     def __init__(self, directory: Path | str, name: str, rows: int, dim: int, key: str, shards: Shards = ALONE) -> None:
         plan = {"rows": rows, "dim": dim, "dtype": "float32", "key": key}
@@ -55,7 +65,11 @@ class EmbeddingReader(ShardedRows):
 
 
 class LexicalWriter(ShardWriter):
-    """Write the sparse vectors of ``rows`` documents, ``top`` of ``vocabulary`` entries each, shard by shard."""
+    """Write the sparse vectors of ``rows`` documents, ``top`` of ``vocabulary`` entries each, shard by shard.
+
+    ``write(shard, indices, values)`` takes two arrays (rows of the shard, top); everything else is as in
+    :class:`EmbeddingWriter`.
+    """
 
     def __init__(
         self, directory: Path | str, name: str, rows: int, top: int, vocabulary: int, key: str, shards: Shards = ALONE

@@ -67,8 +67,9 @@ class HashedIds:
         count = int((self._sorted[1:] == self._sorted[:-1]).sum())
         if not count:
             return 0, None
-        firsts = np.unique(hashes, return_index=True)[1]
-        row = int(np.setdiff1d(np.arange(len(hashes)), firsts)[0])
+        later = np.ones(len(hashes), dtype=bool)
+        later[np.unique(hashes, return_index=True)[1]] = False
+        row = int(later.argmax())
         first, lines = int(np.flatnonzero(hashes == hashes[row])[0]), self._lines[0]
         return count, ((first, int(lines[first])), (row, int(lines[row])))
 

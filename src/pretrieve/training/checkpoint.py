@@ -116,10 +116,11 @@ def unpack_state(tensors: dict[str, torch.Tensor], module: torch.nn.Module, opti
 
 
 class Snapshots:
-    """Weights of single steps, kept beside the checkpoints until the run ends, in folders of ``directory``.
+    """Weights of single steps, kept beside the checkpoints until the run ends: what they are, not how to continue.
 
     A run that is killed after such a step does not reach it again, so they outlive the process; and the results of a job that
-    failed are removed by the workflow, so they are no results until the run has ended. ``steps``: finished ones.
+    failed are removed by the workflow, so they are no results until the run has ended. They stand in folders of ``directory``;
+    ``steps``: finished ones; ``key`` as of :class:`Checkpoints`.
     """
 
     def __init__(self, directory: Path, key: str, steps: Collection[int]) -> None:

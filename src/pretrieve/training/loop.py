@@ -1,9 +1,11 @@
 """The one training loop: every objective, pre-training or fine-tuning, goes through :func:`train`.
 
-An objective gives the *global* batch of a step as micro-batches that fit in memory, and sums of losses. The loop divides them
-by the counts of the whole global batch (:mod:`pretrieve.training.step`), so the result does not depend on how it was cut, nor
-on how many processes share it. Everything random is a function of (seed, step, micro-batch): a run that is killed and started
-again continues from its last checkpoint and ends with the same bits on a CPU.
+An objective says, for a step number, which examples the *global* batch has, as micro-batches that fit in memory, and how
+many terms each loss is a mean over. The loop divides by the count over the whole global batch, so the result does not
+depend on how the batch was cut, nor on how many processes share it: a mean of micro-batch means would.
+
+Everything random is a function of (seed, step, micro-batch). So a run that is killed and started again continues from its
+last checkpoint and ends with the same bits on a CPU.
 """
 
 from __future__ import annotations
@@ -133,8 +135,9 @@ def train(
     (validation); its state is saved and restored with the run's. expected_first: loss term → what it should be at step
     0, within :data:`FIRST_LOSS_TOLERANCE`, for fresh weights.
 
-    Raises Stopped when ``run.stop`` said so; OutOfMemory when a micro-batch does not fit into the GPU; TrainingError when
-    the loss or its gradient is NaN or infinite (the weights are then those of the step before), or a first loss is not the
+    Raises Stopped when ``run.stop`` said so; OutOfMemory when a micro-batch does not fit into the GPU (the message says
+    how many tokens would); TrainingError when the loss or its gradient is NaN or infinite (the message has step,
+    learning rate, loss terms and batch ids; the weights are then those of the step before), or a first loss is not the
     expected one.
     """
     device, processes = run.device, run.processes

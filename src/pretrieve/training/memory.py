@@ -1,7 +1,8 @@
 """GPU memory: how many tokens are computed at a time, and what is said when they do not fit.
 
-A micro-batch of training, and a batch of embedding, has at most this many tokens, which leaves the global batch alone. Where a
-GPU is too small for it, the program ends with how many would fit, and leaves a note for :mod:`pretrieve.training.launch`.
+A micro-batch of training, and a batch of embedding, has at most this many tokens, which bounds memory and leaves the global
+batch alone. Where a GPU is too small for it, the program ends with one sentence that says how many would fit, and leaves a note;
+the launcher (:mod:`pretrieve.training.launch`) then starts it once more with ``PRETRIEVE_TOKEN_SHARE=0.5``.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def accumulate(
 
     def note(batch: MicroBatch, losses: dict[str, torch.Tensor]) -> None:
         for term, value in losses.items():
-            value = value.detach().double()
+            value = value.detach().double().reshape(())
             sums[term] = sums[term] + value
             seen.append((batch, value))
 

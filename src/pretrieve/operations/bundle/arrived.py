@@ -36,7 +36,8 @@ _SEEDS = re.compile(r"seeds=\[[0-9]{1,9}(, ?[0-9]{1,9})*\]")
 
 
 def arrived(folder: Path) -> tuple[dict[str, Any], list[Job]]:
-    """The manifest of a slice, and its jobs. Raises DataError, with the key, when it is damaged or says what no runner writes."""
+    """The manifest of a slice, and its jobs. Raises DataError when it cannot be read, is damaged, or says what no runner writes;
+    with the key."""
     path = folder / MANIFEST
     manifest = read_json(path, "the manifest of a slice", most=LARGEST)
     check_form(manifest, SCHEMA, path, "slice")

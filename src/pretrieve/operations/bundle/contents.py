@@ -72,7 +72,8 @@ class Asked:
         return counts
 
     def trained(self, plan: Plan) -> Counter[str]:
-        """Metrics file of a trained system, or of a mean's part → cells that need it. Raises ConfigError for an unknown table."""
+        """Metrics file → how many cells of the tables need it; those of trained systems only, and of a mean its parts'. Raises
+        ConfigError for an unknown table."""
         counts: Counter[str] = Counter(part for file in self.files for part in parts_of_mean(file, plan))
         for table in map(plan.check_table, self.named(plan)):
             known = {file for file in plan.table_inputs(*table.split("/")) if "/metrics/" in file}
@@ -92,7 +93,8 @@ def scored_by_answers(jobs: Sequence[Job]) -> set[str]:
 
 
 def needed_runs(asked: Asked, plan: Plan, jobs: Sequence[Job], answers: bool = False) -> list[str]:
-    """The runs of these jobs that tables of case studies read, and, unless ``answers`` are packed, those scored by answers."""
+    """The runs of these jobs that more than their scores is made from, by tables of case studies; and, unless their ``answers``
+    are packed, those that are scored by answers."""
     read = {file for table in asked.named(plan) for file in plan.table_inputs(*table.split("/"))}
     at_home = set() if answers else scored_by_answers(jobs)
     runs = {run: job.call.one("task") for job in jobs for run in job.call.options.get("runs", ())}
@@ -100,7 +102,8 @@ def needed_runs(asked: Asked, plan: Plan, jobs: Sequence[Job], answers: bool = F
 
 
 def parts_of_mean(file: str, plan: Plan) -> list[str]:
-    """The metrics files that searches make for a requested one: itself, or of a mean, which is computed here, its data sets'."""
+    """The metrics files that a bundle's searches make for a requested one: itself, or those of a mean's data sets; the mean
+    is computed here."""
     path = Path(file)
     if path.parent.name not in plan.means:
         return [file]
@@ -143,13 +146,15 @@ def check_alone(root: str) -> None:
 
 
 def touch(asked: Asked, files: Iterable[str]) -> None:
-    """Let Snakemake take some files as made, with the arguments and inputs of now, so that it sees a later change of either."""
+    """Let Snakemake note for the jobs of some files the arguments and inputs that they have now, so that it takes the files as
+    made, and sees a later change of either."""
     options = ("--touch", "--force", "--no-hooks", "--cores", "1")
     snakemake(asked, options, dict.fromkeys(files), quiet=True)
 
 
 def remaining(asked: Asked, targets: Iterable[str], again: bool = False) -> list[Job]:
-    """The jobs that Snakemake would run for some files, one for each training-set size; with ``again``, finished ones too."""
+    """The jobs of a bundle's programs that Snakemake would run for some files, one for each training-set size; with ``again``
+    those that are done, too."""
     printed = snakemake(asked, ["-n", "-p", *(["--forceall"] if again else [])], sorted(targets), quiet=True)
     printed = printed.replace(shlex.quote(str(code_file("workflow_scripts"))), "workflow_scripts")
     calls = [(one, group) for call, group in calls_in(printed) for one in call.by_size()]

@@ -141,7 +141,8 @@ def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any],
 
 
 def _incomplete(taken: Sequence[Job], wanted: Sequence[Job], sizes: Mapping[str, set[str]]) -> dict[str, str]:
-    """Id → why, of the jobs that cannot be ``taken`` because others are not. sizes: of each job of the workflow, their ids."""
+    """Id → why, of the jobs that cannot be ``taken`` because others are not. sizes: job of the workflow (its ``group``) → ids of
+    its training-set sizes."""
     ids = {job.id for job in taken}
     lost = [place for job in wanted if job.id not in ids for place in job.call.makes]
     found = {}

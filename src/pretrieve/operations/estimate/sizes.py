@@ -168,7 +168,7 @@ class Sizes:
         return TaskSize(*sizes, train, test, origin, known["texts"])
 
     def _known(self, dataset: str, options: Mapping[str, Any]) -> tuple[dict[str, float], str]:
-        """Some of a task's :data:`NUMBERS`, of documents at least a guess; and where they are from."""
+        """What is known of a task's :data:`NUMBERS` (``documents`` always, if need be guessed), and where it is from."""
         files = list(options.get("files", {}).values())
         known, origin = dict(self.counts.get(dataset, {})), "listed"
         if not known:
@@ -191,9 +191,8 @@ class Sizes:
         return known, origin
 
     def _split(self, dataset: str, queries: float, train: float | None) -> tuple[dict[str, float], dict[str, float]]:
-        """Size → training examples less what is held out, and test queries: what a share, or the largest number, leaves.
-
-        train: all that may train, where it is known."""
+        """Size → training examples without the held-out ones, and size → test queries: what a share leaves of the pool, and of
+        sizes that are numbers, what the largest leaves. train: all that may train, where it is known."""
         sizes: dict[str, Any] = self.plan.config["datasets"][dataset]["sizes"]
         pool = (1 - DEVELOPMENT) * queries
         everything = TRAINS * queries if train is None else train
