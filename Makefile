@@ -70,7 +70,7 @@ tables: $(STAMP)
 	@$(RUN) $(SCALED)
 
 # A process per core; a file stays in one of them, as its tests share what is built for them. Fast tests first, as they are listed.
-# Compiled tests are kept in any case: each process needs all of them, and compiling takes longer than all other preparations.
+# Compiled tests are kept whatever the environment says: each process reads all of them, and would compile them again.
 test: $(STAMP)
 	$(PATHS) PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -rs -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder \
 	  --doctest-modules src tests

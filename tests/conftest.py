@@ -41,8 +41,7 @@ collect_ignore_glob = ["conftest.py", "*/conftest.py"]
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """What is imported and collected stays to the end: Python's garbage collector looks at it neither now, where that takes a
-    third of the time, nor in a test."""
+    """What is imported and collected stays to the end, so Python's garbage collector need not look at it, now or in a test."""
     gc.disable()
     try:
         collected = yield

@@ -168,10 +168,12 @@ def _use(config: Mapping[str, Any], lengths: Mapping[str, int]) -> list[str]:
 
 def _seen(about: Mapping[str, Any], objective: str, base: BaseModel | None, licences: Sequence[str]) -> list[str]:
     """The base with its data and licence, the texts of pre-training, the questions of fine-tuning, and their licences."""
-    lines = ["- **Base model**: none is recorded."]
-    if base is not None:
+    lines = []
+    if base is None:
+        lines.append("- **Base model**: none is recorded.")
+    else:
         named = f"{base.name} (`{base.start}`)" if base.name else f"`{base.start}`"
-        lines = [f"- **Base model**: {named}, licence {base.licence or 'not stated in its card'}."]
+        lines.append(f"- **Base model**: {named}, licence {base.licence or 'not stated in its card'}.")
         data = ", ".join(f"`{name}`" for name in base.datasets)
         read = f"its card names {data}" if data else "its card does not say which"
         lines.append(

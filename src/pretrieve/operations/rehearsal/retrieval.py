@@ -163,8 +163,13 @@ def fanoutqa() -> bytes:
 
     def part(b: Building) -> dict[str, Any]:
         evidence = {"pageid": b.number + 1, "revid": 1, "title": b.title, "url": ""}
-        question = {"id": f"p{b.number}", "question": b.question("test"), "decomposition": [], "answer": b.maker}
-        return question | {"evidence": evidence}
+        return {
+            "id": f"p{b.number}",
+            "question": b.question("test"),
+            "decomposition": [],
+            "answer": b.maker,
+            "evidence": evidence,
+        }
 
     pairs = zip(BUILDINGS[:20:2], BUILDINGS[1:20:2], strict=True)
     questions = [
