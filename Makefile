@@ -18,6 +18,7 @@
 # make dag       draw docs/rulegraph.svg (needs graphviz)
 # make lock      write envs/requirements.lock anew from pyproject.toml; versions stay where they can [UPGRADE=package]
 # make benchmarks a subset of benchmarks/: ratios beside targets [PRETRIEVE_PEERS=DIR]; JSON in results/benchmarks
+# make help      this list
 # make clean     remove results/SCALE and the raw files that runs put into data/; make clean-venv removes the environment
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
@@ -49,8 +50,11 @@ SNAKEMAKE := $(SURROUNDINGS) $(BIN)/snakemake
 # A run: it first puts right what a killed one has left.
 RUN := $(SURROUNDINGS) workflow/run.sh
 
-.PHONY: tables test test-slurm benchmarks lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag site
+.PHONY: tables test test-slurm benchmarks lint status fetch estimate bundle unbundle report my-corpus evaluate compare publish lock clean clean-venv venv dag site help
 .DEFAULT_GOAL := tables
+
+help:
+	@sed -n '/^#/!q; s/^# //p' Makefile
 
 venv: $(STAMP)
 

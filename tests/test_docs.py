@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+import subprocess
 from collections import Counter
 from pathlib import Path
 
@@ -86,6 +87,12 @@ def test_the_site_has_every_page() -> None:
         (page.parent / link.partition("#")[0]).resolve() for page in PAGES for link in links(page) if link[0] != "#"
     }
     assert [str(target) for target in targets if not any(target.is_relative_to(place) for place in places)] == []
+
+
+def test_make_help_has_every_target() -> None:
+    made = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (targets,) = re.findall(r"^\.PHONY: (.*)", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert set(re.findall(r"\bmake ([a-z-]+)", made)) == set(targets.split())
 
 
 def test_counts_are_those_of_the_references() -> None:

@@ -70,6 +70,11 @@ def test_dense(dense: Path) -> None:
     assert same(search_task(IDS, dense, 10, {"index": {"kind": "Flat"}}), expected)
 
 
+def test_an_option_that_there_is_not_is_refused(dense: Path) -> None:
+    with pytest.raises(ConfigError, match="'join_candidates' is not allowed.*did you mean 'joint_candidates'"):
+        search_task(IDS, dense, 10, {"join_candidates": 5})
+
+
 def test_an_index_is_compared_with_the_exact_search(dense: Path, tmp_path: Path) -> None:
     options = {"index": {"kind": "IVF", "lists": 16, "probes": 1, "train": 256}}
     run = search_task(IDS, dense, 10, options, recall_path=tmp_path / "recall.json")

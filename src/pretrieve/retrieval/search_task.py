@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.base.errors import ConfigError, DataError, check_choice
 from pretrieve.corpora.tables import read_table
 from pretrieve.retrieval.approximation import measure, search_index
 from pretrieve.retrieval.contrastive_entropy import contrastive_entropy
@@ -75,6 +75,8 @@ def search_task(
     go with the representation.
     """
     options = dict(options or {})
+    for name in options:
+        check_choice("search option", name, ("index", "joint_candidates"))
     documents, names = read_documents(stores), ids.query_ids
     index, number = check_index(options.get("index", "Flat")), options.get("joint_candidates", 0)
     if index["kind"] != "Flat" and _is_joint(stores):
