@@ -214,7 +214,8 @@ def headline_picture(headlines: Sequence[Headline]) -> str:
                 said = f"{effect:+z.1f}, {said}".replace("-", "−")
             axes.annotate(said, (1.01, i), xycoords=("axes fraction", "data"), va="center", fontsize=11)
         axes.axvline(0, color="#555555", linewidth=1)
-        labels = [textwrap.fill(f"{one.finding.estimand} ({one.finding.scale})", 44) for one in headlines]
+        said = (f"{one.finding.estimand} ({one.finding.scale})".replace(" %", "\u00a0%") for one in headlines)
+        labels = [textwrap.fill(text, 44) for text in said]
         axes.set_yticks(range(len(headlines)), labels)
         axes.set_ylim(len(headlines) - 0.5, -0.5)
         axes.grid(axis="x")
