@@ -1,7 +1,8 @@
 """What a run on one's own corpus has within some minutes.
 
 Seen to fail when: a rung is taken that does not fit; steps are left short where there is time; a job that was there before the
-timetable counts as finished; the pace of finished jobs is not that of the others.
+timetable counts as finished; the pace of finished jobs is not that of the others; converted documents are taken for the result
+of a job.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from pathlib import Path
 import pytest
 
 from pretrieve.base.progress import VARIABLE, seconds_left, whole_run
+from pretrieve.operations.estimate.jobs import Graph
 from pretrieve.operations.estimate.my_corpus import LONGEST, SHORTEST, Amount, Forecast, choose, rungs
+from pretrieve.workflow import my_corpus
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.plan import Plan
 
-OPTIONS = read_config(Path(__file__).resolve().parents[1] / "config.yaml")["my_corpus_options"]
+PROJECT = Path(__file__).resolve().parents[1]
+OPTIONS = read_config(PROJECT / "config.yaml")["my_corpus_options"]
 LADDER = rungs(OPTIONS, 3, True)
 
 
@@ -78,3 +83,21 @@ def test_the_time_left_is_that_of_the_jobs_that_are_not_there(tmp_path: Path, mo
     assert whole_run() == "; whole run: about 3 min left"
     timetable.write_text("{")
     assert seconds_left() is None and whole_run() == ""
+
+
+def test_what_converted_documents_need_is_planned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in the run's own folder, and no job makes them."""
+    folder = tmp_path / "notes"
+    (folder / "qrels").mkdir(parents=True)
+    for number in range(12):
+        (folder / f"{number}.txt").write_text(f"A boat of {number} metres. It floats.\n")
+    (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "Which boat floats?"}\n')
+    (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\t3.txt\t1\n")
+    config = read_config(PROJECT / "config.yaml") | {"my_corpus": str(folder)}
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)  # where the documents are written
+        made = my_corpus.with_my_corpus(config)
+    graph = Graph(Plan.load(made))
+    target = graph.making("results/demo/my_corpus/metrics/ict.dpr-bm25-full/my-corpus/seed1.json")
+    stages = {job.stage for job in graph.behind([target])}
+    assert stages >= {"corpus", "collection", "token_store", "pretrain", "finetune", "retrieve"}

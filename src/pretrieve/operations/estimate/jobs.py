@@ -102,6 +102,8 @@ class Graph:
         if not file.startswith(self._prefix):
             return None
         kind, *rest = file.removeprefix(self._prefix).split("/")
+        if kind == "documents":  # of one's own corpus: they are converted before any job
+            return None
         if kind in ("tables", "figures"):
             return Job(kind[:-1], "", f"{rest[0]}/{rest[1].partition('.')[0]}")
         if kind == "corpora":
