@@ -104,6 +104,16 @@ def test_the_documents_are_written_once(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(made("sections", code="edited readers")) == 3
 
 
+def test_another_text_of_the_same_size_and_date_is_read(tmp_path: Path) -> None:
+    """Archives and mirrors give every file the date that they say, such as one and the same for all."""
+    folder, out = put(tmp_path / "f", a_dot_txt="Version 1."), tmp_path / "made"
+    os.utime(folder / "a.txt", (1, 1))
+    converted(str(folder), out, Wanted())
+    put(folder, a_dot_txt="Version 2.")
+    os.utime(folder / "a.txt", (1, 1))
+    assert "Version 2." in converted(str(folder), out, Wanted()).corpus.read_text()
+
+
 def test_documents_are_made_again_with_other_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that took too long may be read with them."""
     folder, out = put(tmp_path / "f", a_dot_txt="Text."), tmp_path / "made"
