@@ -10,11 +10,14 @@ import json
 import os
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.corpora.any_corpus import Wanted, converted, documents_of, source_of
-from pretrieve.raw.raw_text import Warnings
+from pretrieve.corpora.beir_documents import read_documents
+from pretrieve.raw.raw_text import LONGEST, Warnings
 
 
 def put(folder: Path, **files: str) -> Path:
@@ -102,6 +105,19 @@ def test_the_documents_are_written_once(tmp_path: Path, capsys: pytest.CaptureFi
     assert os.stat(out / "corpus.jsonl").st_mtime_ns != stamp
     (out / "corpus.jsonl").unlink()
     assert len(made("sections", code="edited readers")) == 3
+
+
+@pytest.mark.parametrize("name", ["log.txt", "corpus.parquet"])
+def test_a_document_that_no_reader_takes_is_left_out(tmp_path: Path, name: str) -> None:
+    """It was written, and a line of corpus.jsonl was refused by whatever read it."""
+    folder, long = put(tmp_path / "f", a_dot_txt="A boat."), "A line.\n" * (LONGEST // 8)
+    if name == "log.txt":
+        (folder / name).write_text(long)
+    else:
+        pq.write_table(pa.table({"id": ["a.txt", name], "text": ["A boat.", long]}), folder / name)
+    corpus, notes = converted(str(folder), tmp_path / "made", Wanted())
+    assert [document.doc_id for _, document in read_documents(corpus, Warnings())] == ["a.txt"]
+    assert notes[0] == f"document of more than 16,777,216 bytes, left out: 1, the first: {name}"
 
 
 def test_another_text_of_the_same_size_and_date_is_read(tmp_path: Path) -> None:

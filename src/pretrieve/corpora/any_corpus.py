@@ -34,7 +34,7 @@ from pretrieve.corpora.plain_text import files_inside, passed_over, refuse_links
 from pretrieve.corpora.record_tables import HUB, hub_documents, table_documents
 from pretrieve.corpora.record_tables import SUFFIXES as TABLES
 from pretrieve.corpora.wikitext import Section
-from pretrieve.raw.raw_text import Warnings
+from pretrieve.raw.raw_text import LONGEST, Warnings
 
 #: What a document is: a whole file, or each of its sections.
 DOCUMENTS = ("files", "sections")
@@ -116,7 +116,7 @@ def _asks(name: Path) -> bool:
 
 
 def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator[Document]:
-    """The documents of a place.
+    """The documents of a place that ``corpus.jsonl`` can hold; longer ones are counted in ``warnings``.
 
     Raises ConfigError for columns of texts, or documents of a table that are no rows, and what the readers raise.
     """
@@ -126,10 +126,21 @@ def documents_of(source: Source, wanted: Wanted, warnings: Warnings) -> Iterator
         what = "texts, which have no columns" if texts else "a table, whose documents are its rows"
         raise ConfigError(f"{source.place}: {what}; leave {given} out.")
     if source.kind == "hub":
-        return hub_documents(source.place, wanted.columns, warnings)
-    if source.kind == "tables":
-        return table_documents(source.files, wanted.columns, warnings)
-    return folder_documents(path_of(source.place), wanted.documents, warnings)
+        found = hub_documents(source.place, wanted.columns, warnings)
+    elif source.kind == "tables":
+        found = table_documents(source.files, wanted.columns, warnings)
+    else:
+        found = folder_documents(path_of(source.place), wanted.documents, warnings)
+    return (document for document in found if not _too_long(document, warnings))
+
+
+def _too_long(document: Document, warnings: Warnings) -> bool:
+    """Whether no reader takes its line of ``corpus.jsonl``, which has at most six bytes for a character."""
+    if sum(map(len, document)) <= LONGEST // 6:
+        return False
+    if too_long := len(json.dumps(document._asdict(), ensure_ascii=False).encode()) > LONGEST:
+        warnings.add(f"document of more than {LONGEST:,} bytes, left out", document.doc_id)
+    return too_long
 
 
 def folder_documents(folder: Path, documents: str, warnings: Warnings) -> Iterator[Document]:
