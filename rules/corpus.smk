@@ -3,7 +3,7 @@
 
 rule corpus:
     input:
-        raw=of(DATA.corpus_raw_files, "corpus"),
+        raw=lambda wildcards: without_dates(DATA.corpus_raw_files(wildcards.corpus)),
         exclude=of(PLAN.excluded, "corpus"),
     output:
         tables=DATA.corpus_files("{corpus}", "articles", "sections", "passages", "links"),

@@ -203,7 +203,7 @@ else:
 
         rule my_corpus_index:
             input:
-                DATA.corpus_raw_files(my_corpus.NAME),
+                without_dates(DATA.corpus_raw_files(my_corpus.NAME)),
             output:
                 directory(f"{ROOT}/retriever"),
             log:

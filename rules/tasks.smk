@@ -4,7 +4,7 @@
 
 rule collection:
     input:
-        raw=of(DATA.collection_inputs, "dataset"),
+        raw=lambda wildcards: without_dates(DATA.collection_inputs(wildcards.dataset)),
     output:
         [f"{ROOT}/collections/{{dataset}}/{name}" for name in COLLECTION_FILES],
     log:

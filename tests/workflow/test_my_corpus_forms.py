@@ -90,6 +90,21 @@ def test_files_that_are_older_than_the_results_are_read_again(small: Workflow) -
     assert small.plan(TARGET, *given).count("my_corpus_index") == 1, "without questions"
 
 
+def test_a_new_date_of_a_large_file_is_no_new_text(small: Workflow) -> None:
+    """Snakemake compares contents below 1 MB only: a copy of the documents trained everything again."""
+    documents = write_folder(small.folder / "large") / "corpus.jsonl"
+    with documents.open("a") as stream:
+        stream.writelines(json.dumps({"_id": f"l{n}", "text": "A long line. " * 8_000}) + "\n" for n in range(11))
+    assert documents.stat().st_size > 1_000_000
+    root, given = "results/demo/my_corpus", ("--config", "my_corpus=large")
+    read = (f"{root}/corpora/my-corpus/stats.json", f"{root}/collections/my-corpus/stats.json")
+    assert (ended := small.run("--cores", "2", *read, *given)).code == 0, ended.text
+    documents.touch()
+    assert small.plan(*read, *given).jobs == {}
+    documents.write_text(documents.read_text().replace("A long line.", "A thin line."))
+    assert small.plan(*read, *given).jobs == {"collection": 1, "corpus": 1}
+
+
 def test_a_run_takes_the_rows_and_steps_of_its_plan(small: Workflow) -> None:
     write_folder(small.folder / "judged", ("train", "dev", "test"))
     given = ("--config", "my_corpus=judged")
