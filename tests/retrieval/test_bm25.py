@@ -4,7 +4,7 @@ Seen to fail when: the index sort is left out (ties at the cut); ``forceMerge`` 
 k1 and b are fixed to other values; DEFAULT_ANALYZER is replaced by Lucene's StandardAnalyzer (stems); ``id`` has no
 binary values (pyserini cannot open the index); ``setMaxClauseCount`` is left out; repeated ids are not looked for;
 the lock around per-thread Java objects is left out (texts swap between documents); the list of ids is not sorted; queries are
-read by the English analyser whatever the index's language.
+read by the English analyser whatever the index's language; a forked process calls Java (it waits without end).
 """
 
 import math
@@ -261,6 +261,31 @@ def test_wrong_inputs_are_named(tmp_path):
     for values in ({"depth": 0}, {"k1": -1.0}, {"k1": np.nan}, {"k1": np.inf}, {"b": 1.5}, {"threads": 0}):
         with pytest.raises(ConfigError, match=next(iter(values))):
             search(tmp_path / "none", [("q", "x")], **{"depth": 5, **values})
+
+
+FORKED = """
+import os, signal, sys
+from pretrieve.base.errors import ConfigError
+from pretrieve.retrieval.bm25 import build_index, search
+build_index([("a", "zebra")], sys.argv[1])
+if not (child := os.fork()):
+    signal.alarm(60)  # not to stay behind
+    try:
+        search(sys.argv[1], [("q", "zebra")], 1, 0.9, 0.4)
+    except ConfigError as error:
+        print(error, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(search(sys.argv[1], [("q", "zebra")], 1, 0.9, 0.4).doc_ids)
+"""
+
+
+def test_a_process_that_was_forked_after_java_began_is_told_so(tmp_path):
+    """A worker of multiprocessing or of a web server has Java's memory and none of its threads."""
+    call = [sys.executable, "-c", FORKED, str(tmp_path / "ix")]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=100)
+    said, found = done.stdout.splitlines()
+    assert said.startswith("BM25: this process was forked from one that had started Java") and found == "[['a']]"
 
 
 def test_importing_the_module_starts_no_java():

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
 
+from pretrieve.base.errors import ConfigError
 from pretrieve.corpora.language import NONE
 
 #: Lucene refuses queries of more than 1,024 different terms by default; a passage used as a query may have more.
@@ -58,6 +59,7 @@ def java_classes() -> SimpleNamespace:
     lucene = "org.apache.lucene."
     autoclass(lucene + "search.IndexSearcher").setMaxClauseCount(_MAX_TERMS)
     return SimpleNamespace(
+        process=os.getpid(),
         logger=logger,  # kept: Java forgets the level of a logger that nobody holds
         cast=cast,
         detach=detach,
@@ -103,9 +105,18 @@ def analyzer_of(language: str) -> object:
 @contextmanager
 def java_alone() -> Iterator[None]:
     """For what calls Java, in any thread: one at a time, as pyjnius keeps the object of a method call in the method, which all
-    objects of a class share: one search would be in the other's index, or in one that is closed."""
+    objects of a class share: one search would be in the other's index, or in one that is closed.
+
+    Raises ConfigError in a process that was forked from the one that started Java: it has none of Java's threads, and would wait
+    for them without end.
+    """
     with _ALONE:
         java = java_classes()
+        if java.process != os.getpid():
+            raise ConfigError(
+                "BM25: this process was forked from one that had started Java, which cannot run in both; start processes before "
+                "the first search, or by multiprocessing.get_context('spawn')."
+            )
         try:
             yield
         finally:
