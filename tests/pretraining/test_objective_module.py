@@ -2,7 +2,8 @@
 
 Seen to fail when: a term is divided by the number of texts; a term's weight is left out; the contrastive term is left out; a
 saved encoder comes back with another projection, or with another tokenizer; a text is taken for a list of its letters;
-a term without a count is a sum.
+a term without a count is a sum; heads are not on the encoder's device, or batches stay on it when the module is moved; Optimus'
+latent is of float32 in any case.
 """
 
 from __future__ import annotations
@@ -47,6 +48,30 @@ def test_a_step(name: str, body: BodyConfig, store: TokenStore, cpu: Device) -> 
     assert found.keys() == gradients.keys() and len(found) > 10
     for key, gradient in gradients.items():
         torch.testing.assert_close(found[key], gradient, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", [*OPTIONS, "optimus"])
+def test_a_module_that_is_moved_or_of_another_type(name: str, body: BodyConfig, store: TokenStore) -> None:
+    """As any module of torch: batches and noise follow its parameters."""
+    options = OPTIONS.get(name, {"kl_weight": 1.0, "decoder_layers": 1})
+    here, elsewhere = (
+        pretrieve.make_objective(name, encoder.to(device), store, batch=4, length=24, **options).eval()
+        for device in ("cpu", "meta")
+        for encoder in [pretrieve.Encoder(body, 16, "cls", 1, "dot", "none")]
+    )
+    assert {parameter.device.type for parameter in elsewhere.parameters()} == {"meta"}
+    moved = elsewhere.to_empty(device="cpu")
+    moved.load_state_dict(here.state_dict())
+    wanted = here(2)["loss"].item()
+    for module in (moved, here.double()):
+        assert module(2)["loss"].item() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_what_is_no_step(body: BodyConfig, store: TokenStore) -> None:
+    module = pretrieve.make_objective("mlm", pretrieve.Encoder(body, 16, "cls", 1), store, batch=4, length=24)
+    for step in (-1, 1.5, torch.tensor(0)):
+        with pytest.raises(ConfigError, match="step=.*; expected 0 or more, a whole number"):
+            module(step)
 
 
 def test_terms_losses_and_counts_have_the_same_names(body: BodyConfig, store: TokenStore) -> None:

@@ -87,8 +87,8 @@ class ObjectiveModule(nn.Module):
 
     ``forward(step)`` gives the loss of the batch of that step, ``loss``, and the mean of each of its terms by name. Batches,
     masks and pairs are functions of the seed and the step alone. All of a batch is computed at once: for a batch that does not
-    fit into memory, or several processes, there is :func:`pretrieve.training.loop.train`. It raises ConfigError where a new
-    objective's terms, losses and counts have different names.
+    fit into memory, or several processes, there is :func:`pretrieve.training.loop.train`. It raises ConfigError where a step is
+    no whole number from 0 on, or a new objective's terms, losses and counts have different names.
     """
 
     def __init__(self, objective: Objective | ContrastiveObjective) -> None:
@@ -96,7 +96,8 @@ class ObjectiveModule(nn.Module):
         self.objective, self.trained = objective, objective.module
 
     def forward(self, step: int) -> dict[str, torch.Tensor]:
-        batches = self.objective.micro_batches(step)
+        self.objective.device = next(self.trained.parameters()).device  # it may have been moved
+        batches = self.objective.micro_batches(given_number(step, "step", 0))
         if isinstance(self.objective, ContrastiveObjective):
             vectors, own = zip(*(self.objective.vectors(batch, True) for batch in batches), strict=True)
             losses = [*own, self.objective.contrast(list(vectors), batches)]
@@ -165,4 +166,5 @@ def make_objective(
             raise ConfigError(f"make_objective: {key}={given[key]}; the body has max_positions={room}.")
     resolved = given | resolve(name, preset, changes, "make_objective")
     read, device = store.read_by(encoder.config.kind), next(encoder.parameters()).device
-    return ObjectiveModule(build_objective(Setting(resolved, batch, encoder, read, seed, device, sys.maxsize)))
+    objective = build_objective(Setting(resolved, batch, encoder, read, seed, device, sys.maxsize))
+    return ObjectiveModule(objective).to(device)  # heads are made on the CPU

@@ -66,7 +66,8 @@ class Latent(nn.Module):
     def forward(self, states: torch.Tensor, noise: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(what the decoder gets, μ, log σ²), for ``noise`` (n, k)."""
         mean, log_variance = self.statistics(states).float().chunk(2, dim=-1)
-        return self.expand(mean + noise * (0.5 * log_variance).exp()), mean, log_variance
+        drawn = mean + noise * (0.5 * log_variance).exp()
+        return self.expand(drawn.to(self.statistics.weight.dtype)), mean, log_variance
 
 
 class Optimus(SeedEncoder):
