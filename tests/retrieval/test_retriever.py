@@ -4,7 +4,8 @@ Seen to fail when: the mean is taken for the first state, also where nothing say
 normalised; queries are cut as passages are; a tokenizer of another vocabulary is taken; T5's texts begin with [CLS]; one text is
 encoded as a list of its letters; the cosine of a directory is taken for the inner product; a length that is given is cut to that
 of the directory, or T5's to 512; settings of an old version's file are passed over; an id of the tokenizer
-is behind the body's last; complex numbers lose their imaginary part.
+is behind the body's last; complex numbers lose their imaginary part; the lengths of a recipe are passed over; a cross-encoder is
+taken for an old encoder.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ import pretrieve
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.models.batch import Batch
 from pretrieve.models.config import BodyConfig
+from pretrieve.models.cross_encoder import CrossEncoder
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
-from pretrieve.models.retriever_files import save_retriever
+from pretrieve.models.retriever_files import save_cross_encoder, save_retriever
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval import in_memory
 from pretrieve.retrieval.export import export
@@ -111,6 +113,36 @@ def test_an_encoder_of_transformers(tmp_path: Path, wordpiece: Path) -> None:
             states = model(torch.tensor([words.encode(text).ids])).last_hidden_state
         np.testing.assert_allclose(first[number], states[0, 0].numpy(), atol=1e-5)
         np.testing.assert_allclose(mean[number], states[0].mean(0).numpy(), atol=1e-5)
+
+
+def test_a_retriever_made_here_is_read_as_it_was_measured(tmp_path: Path, wordpiece: Path) -> None:
+    """Its recipe says how many tokens; vectors of more are not those behind its scores. Without a recipe: all positions."""
+    words = Tokenizer.from_file(str(wordpiece))
+    save(tmp_path, words, "sde", "transformer", "cls", "dot", "none")
+    assert pretrieve.load(tmp_path, wordpiece).reading == Reading(24, 24)
+    about = json.loads((tmp_path / "pretrieve.json").read_text())
+    about["finetuning"] = {"query_length": QUERY_LENGTH, "passage_length": PASSAGE_LENGTH}
+    (tmp_path / "pretrieve.json").write_text(json.dumps(about))
+    loaded = pretrieve.load(tmp_path, wordpiece)
+    assert loaded.reading == Reading(QUERY_LENGTH, PASSAGE_LENGTH)
+    long = " ".join([TEXTS[1]] * 3)
+    cut = words.decode(words.encode(long, add_special_tokens=False).ids[: PASSAGE_LENGTH - 2])
+    np.testing.assert_allclose(*loaded.encode_passages([long, cut]), atol=1e-5)
+    assert pretrieve.load(tmp_path, wordpiece, passage_length=20).reading == Reading(QUERY_LENGTH, 20)
+
+
+def test_a_cross_encoder_is_no_retriever(tmp_path: Path, wordpiece: Path) -> None:
+    """Nobody is told to delete a whole one."""
+    config = BodyConfig(vocabulary_size=Tokenizer.from_file(str(wordpiece)).get_vocab_size(), **SHAPE)
+    save_cross_encoder(tmp_path, CrossEncoder(config, 1))
+    for read in (
+        lambda: pretrieve.load(tmp_path, wordpiece),
+        lambda: export(tmp_path, wordpiece, tmp_path / "out", Reading(9, 9)),
+    ):
+        with pytest.raises(
+            DataError, match="has no dim, .* or is a cross-encoder's, which makes no vectors. If it is an old"
+        ):
+            read()
 
 
 def test_a_pooling_that_a_directory_says_is_not_said_again(tmp_path: Path, wordpiece: Path) -> None:

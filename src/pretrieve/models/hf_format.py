@@ -177,8 +177,8 @@ def read_encoder(directory: Path, required: tuple[str, ...] = ("body", *_OF_AN_E
     missing = [name for name in required if name not in about]
     if missing:
         raise DataError(
-            f"{directory}/pretrieve.json: has no {', '.join(missing)}; it was written by an older version of this project. "
-            "Delete the directory and run snakemake again."
+            f"{directory}/pretrieve.json: has no {', '.join(missing)}; it was written by an older version of this project, or is "
+            "a cross-encoder's, which makes no vectors. If it is an old one, delete the directory and run snakemake again."
         )
     try:
         config = BodyConfig.from_dict(about["body"])

@@ -89,8 +89,8 @@ def load(
     tokenizer : ``tokenizer.json`` or ``vocab.txt``, where the directory has none, as those made here
         (``results/SCALE/corpora/CORPUS/tokenizer.json``)
     device : of torch
-    query_length, passage_length : tokens that are read, special ones included; by default what the directory says, or as many
-        as the body has positions
+    query_length, passage_length : tokens that are read, special ones included; by default what the directory says (of a
+        retriever made here, its recipe), or as many as the body has positions
     int8 : passages are encoded with products of int8 (:mod:`pretrieve.models.int8`), queries are not
     pooling : ``cls`` (the first token's state) or ``mean``, where no file says it: of a plain encoder of
         transformers, whose vectors are not normalised, as sentence-transformers leaves them
@@ -122,7 +122,8 @@ def load(
         if pooling:
             raise ConfigError(f"{directory / OWN}: says the pooling itself; leave pooling={pooling!r} out.")
         dual, about = load_retriever(directory)
-        reading, vocabulary = Reading.of(dual.config), None
+        said = about.get("finetuning") or {}
+        reading, vocabulary = Reading.of(dual.config, said.get("query_length"), said.get("passage_length")), None
     else:
         dual, reading, vocabulary = read_sentence_transformer(directory, pooling)
     given = tokenizer if tokenizer is not None else vocabulary
