@@ -8,7 +8,7 @@ Seen to fail when: queries are cut as documents are; the ε of a LayerNorm is le
 bias is left out; pooling is always of the first state; Normalize is left out; the query route has the document's body; the
 similarity is always cosine; T5's texts begin with [CLS]; RoBERTa's pairs have two separators; token types are left out;
 "[SEP]" in a text becomes the token; prompts are left out; a shared projection is written twice; RoBERTa's
-positions are counted from another padding than the vocabulary's; BERT's AutoModel has a pooler.
+positions are counted from another padding than the vocabulary's; BERT's AutoModel has a pooler; a retriever is written over.
 """
 
 from __future__ import annotations
@@ -300,6 +300,10 @@ def test_refused(made, vocabularies, tmp_path: Path) -> None:
         export(tmp_path / "retriever", vocabularies["pieces"], retriever.out, Reading(9, 9))
     with pytest.raises(DataError, match="none.json: no metrics file"):
         retriever.export(facts=CardFacts([tmp_path / "none.json"]))
+    before = {path: path.read_bytes() for path in (tmp_path / "retriever").rglob("*") if path.is_file()}
+    with pytest.raises(ConfigError, match="retriever: is a retriever or an encoder, .* a directory of its own"):
+        export(tmp_path / "retriever", retriever.tokenizer, tmp_path / "retriever", Reading(9, 9))
+    assert before == {path: path.read_bytes() for path in (tmp_path / "retriever").rglob("*") if path.is_file()}
     build = lambda config: dual_encoder(
         Encoder(BodyConfig("bow-mlp", config.vocabulary_size, 16, feed_forward=16, heads=1), 12, "mean", 3), "sde", 5
     )

@@ -49,6 +49,7 @@ from pretrieve.models.joint import JointEncoder
 from pretrieve.models.projection import NormedProjection, OrqaProjection
 from pretrieve.models.retriever_files import load_retriever
 from pretrieve.models.sentence_modules import EPS, Reading
+from pretrieve.raw.checkpoint_files import OWN
 from pretrieve.retrieval.model_card import CardFacts, model_card
 from pretrieve.text.vocabulary import NO_TOKEN, given_tokenizer, special_ids, vocabulary_sha256
 
@@ -89,10 +90,14 @@ def export(
     that are read, special ones included, and the text in front of each; facts: what the card says in addition to the retriever's
     own files; part: ``cls``: of a joint representation, export that part alone.
 
-    Raises ConfigError when sentence-transformers cannot hold the retriever, or a length is too large for its body, and DataError
-    when a file is damaged, or the tokenizer is another one.
+    Raises ConfigError when sentence-transformers cannot hold the retriever, a length is too large for its body, or ``out`` is a
+    retriever or an encoder, and DataError when a file is damaged, or the tokenizer is another one.
     """
     retriever, out = Path(retriever), Path(out)
+    if (out / OWN).exists():
+        raise ConfigError(
+            f"{out}: is a retriever or an encoder, whose files would be replaced; give the export a directory of its own."
+        )
     dual, about = load_retriever(retriever)
     dual.eval()
     words = given_tokenizer(tokenizer)
