@@ -129,6 +129,10 @@ def test_a_retriever_made_here_is_read_as_it_was_measured(tmp_path: Path, wordpi
     cut = words.decode(words.encode(long, add_special_tokens=False).ids[: PASSAGE_LENGTH - 2])
     np.testing.assert_allclose(*loaded.encode_passages([long, cut]), atol=1e-5)
     assert pretrieve.load(tmp_path, wordpiece, passage_length=20).reading == Reading(QUERY_LENGTH, 20)
+    about["finetuning"] = {"query_length": "x"}
+    (tmp_path / "pretrieve.json").write_text(json.dumps(about))
+    with pytest.raises(ConfigError, match="pretrieve.json: finetuning.query_length='x'; expected 1 or more"):
+        pretrieve.load(tmp_path, wordpiece)
 
 
 def test_a_cross_encoder_is_no_retriever(tmp_path: Path, wordpiece: Path) -> None:

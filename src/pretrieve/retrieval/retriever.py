@@ -122,8 +122,12 @@ def load(
         if pooling:
             raise ConfigError(f"{directory / OWN}: says the pooling itself; leave pooling={pooling!r} out.")
         dual, about = load_retriever(directory)
-        said = about.get("finetuning") or {}
-        reading, vocabulary = Reading.of(dual.config, said.get("query_length"), said.get("passage_length")), None
+        recipe, room = about.get("finetuning") or {}, dual.config.max_positions
+        said = [
+            given_number(recipe.get(name, room), f"{directory / OWN}: finetuning.{name}")
+            for name in ("query_length", "passage_length")
+        ]
+        reading, vocabulary = Reading.of(dual.config, *said), None
     else:
         dual, reading, vocabulary = read_sentence_transformer(directory, pooling)
     given = tokenizer if tokenizer is not None else vocabulary
