@@ -20,7 +20,7 @@ for analysis_name in ANALYSES:
             f"analyse_{analysis_name}"
         input:
             # All models of an analysis have one vocabulary; the texts are from the first one's corpus.
-            store=f"{MODELS.store_of(MEASURED[0].encoder)}/meta.json",
+            store=MODELS.store_files(MEASURED[0].encoder),
             # A function: of a thousand seeds these are 24,000 files, and few runs make an analysis.
             models=lambda _, looked=MEASURED: [f"{m.directory}/{f}" for m, f in product(looked, RETRIEVER_FILES)],
         output:

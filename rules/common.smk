@@ -19,7 +19,7 @@ from pretrieve.workflow.configuration import config_hash
 from pretrieve.raw import hub
 from pretrieve.raw.mirror import check_mirror
 from pretrieve.base.disk import check_run_folders
-from pretrieve.workflow.job_options import PUBLISHED
+from pretrieve.workflow.job_options import PUBLISHED, by_snapshots
 from pretrieve.pretraining import objectives
 from pretrieve.workflow.job_resources import Needs
 from pretrieve.workflow.joined_jobs import alike, rules_of

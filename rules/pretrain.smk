@@ -2,7 +2,7 @@
 # last checkpoint. Intermediate weights that are encoders too (`snapshots` in the configuration) come from the same job. Encoders with
 # the same snapshots have the same outputs, and share a rule: pretrain, pretrain_at12_at25_at50.
 
-for (snapshots, encoders), seeds in product(MODELS.pretrained().items(), SEED_JOBS.groups):
+for (snapshots, encoders), seeds in product(by_snapshots(config["encoders"]).items(), SEED_JOBS.groups):
 
     rule:
         name:

@@ -44,7 +44,7 @@ rule table:
 
 rule figure:
     input:
-        measured=of(DATA.figure_inputs, "paper", "figure"),
+        measured=lambda wildcards: figure_plan.figure_inputs(PLAN, f"{wildcards.paper}/{wildcards.figure}"),
         reference=code_file("references/{paper}/{figure}.yaml"),
         tables=of(DATA.figure_tables, "paper", "figure"),
         paper=code_file("references/{paper}/paper.yaml"),

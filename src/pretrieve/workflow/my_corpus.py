@@ -141,7 +141,9 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
         "examples": options["examples"],
         "options": objectives,
     }
-    scale["finetuning"] = finetuning_of(config, {key: scale[key] for key in ("query_length", "passage_length")})
+    name, made["recipes"] = options["recipe"], recipes_of(config)
+    recipe, lengths = made["recipes"][name], {key: scale[key] for key in ("query_length", "passage_length")}
+    scale["finetuning"] = finetuning_of(recipe, lengths)
     encoders, trains = _encoders(options, folder), bool(folder.has_train or folder.pairs)
     left = [name for name in options["objectives"] if trains and name not in encoders]
     made |= {
@@ -165,10 +167,11 @@ def configured(config: Mapping[str, Any], folder: Folder) -> dict[str, Any]:
             "start_reads_it": folder.language in options["start_languages"],
         },
     }
-    made["recipes"] = recipes_of(config)
     if made["datasets"]:
         made["recipes"] |= recipes_beside(config)
-        made["my_corpus_found"]["notes"] += _without_effect(given, made) + (fresh_projection(config) if trains else [])
+        notes = made["my_corpus_found"]["notes"]
+        notes += _without_effect(given, made)
+        notes += fresh_projection(config, name, recipe) if trains else []
     return made
 
 

@@ -56,17 +56,14 @@ def recipes_beside(config: Mapping[str, Any]) -> dict[str, Any]:
     return {RERANKER: _entry(config, reranker, RERANKER, named=False), AS_IS: {}}
 
 
-def finetuning_of(config: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Any]:
+def finetuning_of(recipe: Mapping[str, Any], lengths: Mapping[str, int]) -> dict[str, Any]:
     """``finetuning`` of the scale. All rows read as much of a text as the named recipe does; lengths: unless it says so."""
-    name = config["my_corpus_options"]["recipe"]
-    options = recipes_of(config)[name]["options"]
-    return {"all": {key: options.get(key, value) for key, value in lengths.items()} | _RUN}
+    return {"all": {key: recipe["options"].get(key, value) for key, value in lengths.items()} | _RUN}
 
 
-def fresh_projection(config: Mapping[str, Any]) -> list[str]:
+def fresh_projection(config: Mapping[str, Any], name: str, recipe: Mapping[str, Any]) -> list[str]:
     """A line where the named recipe puts a layer with random weights behind the start, whose vectors are good without one."""
-    name = config["my_corpus_options"]["recipe"]
-    if (head := resolve_recipe(name, recipes_of(config)[name], {})["head"]) == "none":
+    if (head := resolve_recipe(name, recipe, {})["head"]) == "none":
         return []
     line = f"recipe {name}: a projection with random weights (head: {head}) is put behind the start"
     other = "; my_corpus_options={finetuning: {head: none, dim: hidden}} leaves it out"

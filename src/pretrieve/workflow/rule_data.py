@@ -12,7 +12,6 @@ from pretrieve.benchmarks import readers as dataset_formats
 from pretrieve.corpora import readers as corpus_formats
 from pretrieve.pretraining.presets import resolve
 from pretrieve.raw import hub
-from pretrieve.workflow import figure_inputs as figure_plan
 from pretrieve.workflow.job_options import without_answers
 from pretrieve.workflow.plan import Plan, as_argument
 from pretrieve.workflow.scales import articles_of, vocabulary_corpus, vocabulary_of, wants_corpus
@@ -191,9 +190,6 @@ class DataRules:
 
     def licences_of(self, dataset: str) -> str:
         return shlex.join(self.plan.licences(dataset))
-
-    def figure_inputs(self, paper: str, figure: str) -> list[str]:
-        return figure_plan.figure_inputs(self.plan, f"{paper}/{figure}")
 
     def figure_tables(self, paper: str, figure: str) -> list[str]:
         tables = self.plan.figures[f"{paper}/{figure}"].published_tables()

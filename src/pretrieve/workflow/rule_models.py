@@ -16,7 +16,6 @@ from pretrieve.finetuning import trainers
 from pretrieve.pretraining import objectives
 from pretrieve.raw import hub
 from pretrieve.workflow.job_options import (
-    by_snapshots,
     encoder_options,
     from_outside,
     lineage,
@@ -47,9 +46,6 @@ class ModelRules:
 
     def pretraining_options(self, encoder: str) -> dict[str, Any]:
         return encoder_options(self.config, encoder).to_dict()
-
-    def pretrained(self) -> dict[tuple[str, ...], list[str]]:
-        return by_snapshots(self.config["encoders"])
 
     def snapshot_files(self, names: Sequence[str], files: Sequence[str]) -> list[str]:
         """The files of an encoder and of its snapshots, with ``{encoder}`` and ``{seed}``; the encoder's first."""
