@@ -38,6 +38,7 @@ from pretrieve.workflow.scales import (
     raw_files_of,
     reads,
     roles_of,
+    scale_of,
     vocabulary_corpus,
     vocabulary_of,
 )
@@ -107,7 +108,7 @@ class Plan(PlanFamilies, PlanFiles):
 
     @property
     def scale(self) -> Mapping[str, Any]:
-        return self.config["scales"][self.config["scale"]]
+        return scale_of(self.config)
 
     @property
     def root(self) -> str:
