@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from small_body import small_body
 from torch import nn
 
 from pretrieve.finetuning.groups import Groups
@@ -49,8 +50,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 def body(words: int, dropout: float = 0.0, **more: Any) -> BodyConfig:
     """A body of one layer, for this many ``words`` of a vocabulary."""
-    shape = {"hidden": 16, "layers": 1, "heads": 2, "feed_forward": 32, "max_positions": 20, "word_std": 0.3}
-    return BodyConfig(vocabulary_size=words, dropout=dropout, **shape, **more)
+    return small_body(words, (16, 1, 2, 32), 20, dropout, word_std=0.3, **more)
 
 
 def dual(data: Dataset, sharing: str = "sde", similarity: str = "cosine", dropout: float = 0.0) -> DualEncoder:

@@ -16,22 +16,20 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_body import small_body
 from torch import nn
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.finetuning.initial_model import make_cross_encoder, make_retriever
 from pretrieve.models.bag_of_words import BagOfWordsProjection
 from pretrieve.models.batch import Batch
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.hf_format import load_encoder, read_encoder, save_encoder
 from pretrieve.models.retriever_files import load_retriever, save_retriever
 from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 
-BODY = BodyConfig(
-    vocabulary_size=50, hidden=16, layers=1, heads=2, feed_forward=24, max_positions=20, dropout=0.0, word_std=0.3
-)
+BODY = small_body(50, (16, 1, 2, 24), 20, word_std=0.3)
 TODAY = {"sharing": "sde", "representation": "dense", "head": "linear", "dim": 6, "pooling": "cls", "similarity": "dot"}
 JOINT = {"representation": "joint", "parts": "both", "cls_dim": 8, "top": 5}
 

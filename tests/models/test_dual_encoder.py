@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from small_body import small_body
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
@@ -27,9 +28,7 @@ from pretrieve.models.transformer import seeded
 from pretrieve.training.checkpoint import Checkpoints, State, pack_state, unpack_state
 from pretrieve.training.optimiser import OptimiserConfig, make_optimiser
 
-BERT = BodyConfig(
-    vocabulary_size=50, hidden=16, layers=1, heads=2, feed_forward=24, max_positions=20, dropout=0.0, word_std=0.3
-)
+BERT = small_body(50, (16, 1, 2, 24), 20, word_std=0.3)
 T5 = BodyConfig(kind="t5", vocabulary_size=50, hidden=16, layers=1, heads=2, feed_forward=24, head_size=4, buckets=8)
 T5 = replace(T5, dropout=0.0, layer_norm_eps=1e-6)
 BOW = replace(BERT, kind="bow-mlp")

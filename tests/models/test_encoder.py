@@ -147,9 +147,7 @@ def test_masked_word_head() -> None:
 
 
 def test_first_loss_is_that_of_guessing(random_packed) -> None:
-    config = BodyConfig(
-        vocabulary_size=3000, hidden=64, layers=2, heads=2, feed_forward=128, dropout=0.0, max_positions=64
-    )
+    config = small_body(3000, (64, 2, 2, 128))
     encoder, head = Encoder(config, 8, "cls", 0), MaskedWordHead(config, 0)
     packed = random_packed([30] * 20, 3000)
     logits = head(encoder.body(Batch.of(packed)), encoder.body.words.weight)

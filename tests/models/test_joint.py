@@ -16,19 +16,17 @@ from dataclasses import replace
 
 import pytest
 import torch
+from small_body import small_body
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.models.batch import Batch
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import SHARINGS, dual_encoder
 from pretrieve.models.joint import ACTIVATIONS, JointEncoder, JointShape, JointTower, largest
 from pretrieve.models.transformer import seeded
 from pretrieve.models.word_head import MaskedWordHead
 
 WIDTH, WORDS, SEP = 16, 50, 3
-CONFIG = BodyConfig(
-    vocabulary_size=WORDS, hidden=WIDTH, layers=1, heads=2, feed_forward=24, max_positions=20, dropout=0.0, word_std=0.5
-)
+CONFIG = small_body(WORDS, (WIDTH, 1, 2, 24), 20, word_std=0.5)
 LENGTHS = [4, 9, 3, 9, 6]
 #: The paper's four configurations: parts, cls_dim, top, head; and the width of a vector, the pairs in an index.
 CONFIGURATIONS = {

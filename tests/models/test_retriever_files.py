@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from small_body import small_body
 from transformers import AutoModel, T5EncoderModel
 
 from pretrieve.base.errors import DataError
@@ -36,9 +37,7 @@ from pretrieve.models.retriever_files import (
 )
 from pretrieve.models.transformer import seeded
 
-BERT = BodyConfig(
-    vocabulary_size=50, hidden=16, layers=1, heads=2, feed_forward=24, max_positions=20, dropout=0.0, word_std=0.3
-)
+BERT = small_body(50, (16, 1, 2, 24), 20, word_std=0.3)
 T5 = BodyConfig(kind="t5", vocabulary_size=50, hidden=16, layers=1, heads=2, feed_forward=24, head_size=4, dropout=0.0)
 T5 = replace(T5, layer_norm_eps=1e-6)
 LENGTHS = [3, 9, 2, 9, 5]

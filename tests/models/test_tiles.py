@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from small_body import small_body
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.decoder import Decoder, span_mask
 from pretrieve.models.linear import packed_weights
 from pretrieve.models.tiles import Tiles, attend_in_tiles, barred, tile_rows
@@ -106,9 +106,7 @@ def test_dropout() -> None:
 @pytest.mark.parametrize("span", [2, "all"])
 def test_a_decoder_in_bf16(span: int | str) -> None:
     """SEED-Encoder's decoder goes through tiles in bf16 and not in float32: the same loss to one part in a hundred."""
-    config = BodyConfig(
-        vocabulary_size=50, hidden=24, layers=1, heads=3, feed_forward=48, max_positions=140, dropout=0.0, std=0.3
-    )
+    config = small_body(50, (24, 1, 3, 48), 140, std=0.3)
     decoder, words = Decoder(config, 2, span, 1), torch.randn(50, 24, generator=seeded(2)) * 0.3
     lengths = np.array(LENGTHS[:-1])
     tokens = np.random.default_rng(4).integers(0, 50, lengths.sum())

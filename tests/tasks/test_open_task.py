@@ -23,7 +23,6 @@ from tokenizers import Tokenizer
 
 from pretrieve.base.errors import DataError
 from pretrieve.benchmarks.official.squad_reqa import make_passage
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.dual_encoder import dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.models.retriever_files import save_retriever
@@ -156,10 +155,7 @@ def test_unjudged_questions_are_searched_and_scored_by_hits(
     write_task(task, contents(), tokenizer)
     data = Dataset(task)
     assert data.positive.tolist() == [1, 2, -1, -1] and [own.tolist() for own in data.relevant] == [[1], [2], [], []]
-    size = tokenizer.get_vocab_size()
-    body = BodyConfig(
-        vocabulary_size=size, hidden=16, layers=1, heads=2, feed_forward=32, max_positions=40, word_std=0.5
-    )
+    body = small_body(tokenizer.get_vocab_size(), (16, 1, 2, 32), 40, word_std=0.5)
     about = {"vocabulary_sha256": data.passages.meta["vocabulary_sha256"]}
     save_retriever(tmp_path / "retriever", dual_encoder(Encoder(body, 8, "mean", 1), "sde", 1), about=about)
     ids = TaskIds.read(task)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import torch
+from small_body import small_body
 from torch import nn
 
-from pretrieve.models.config import BodyConfig
 from pretrieve.models.encoder import Encoder
 from pretrieve.pretraining import cocondenser
 from pretrieve.pretraining.condenser import Condenser
@@ -44,24 +44,10 @@ class PairsAndSpread(Contrastive):
         return vectors, {"spread": 50 * (vectors**4).sum()} if with_losses else {}
 
 
-def body(store: TokenStore, dropout: float = 0.0) -> BodyConfig:
-    return BodyConfig(
-        vocabulary_size=store.vocabulary_size,
-        hidden=16,
-        layers=2,
-        heads=2,
-        feed_forward=32,
-        max_positions=64,
-        dropout=dropout,
-        std=0.1,
-        word_std=0.3,
-    )
-
-
 def make(name: str, store: TokenStore, budget: int, dropout: float = 0.0, batch: int = BATCH):
     """mlm, condenser, cocondenser, pairs, cosine, separate (two towers) or spread (:class:`PairsAndSpread`); always of the
     same weights."""
-    config = body(store, dropout)
+    config = small_body(store.vocabulary_size, dropout=dropout, std=0.1, word_std=0.3)
     if name == "cocondenser":
         options = resolve(name, "paper", {"skip_layer": 1, "head_layers": 1, "span_length": 12}, "test")
         encoder = Encoder(config, 8, "cls", 1)
