@@ -6,16 +6,13 @@ family is a wildcard, so that Snakemake compares each file with the paths of all
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import time
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from miniature import PROJECT, TIMEOUT, Workflow, clone
-from test_kill import mark
+from miniature import PROJECT, Workflow, clone
+from test_kill import kill_when, mark
 from tiny_science import ENCODERS, change_config
 
 from pretrieve.operations.estimate.jobs import SeedJobs
@@ -82,18 +79,11 @@ def test_ten_in_one_job_give_what_ten_jobs_give_also_after_a_kill(begun: Workflo
     assert ended.code == 0 and (ended.count("pretrain"), ended.count("finetune")) == (3, 3), ended.text
 
     first, third = (joined.folder / f"results/demo/checkpoints/encoders/{ENCODERS[0]}/seed{seed}" for seed in (10, 12))
-    process = joined.start("--cores", "2", *settings(range(10, 20), together=True))
-    try:
-        patience = time.monotonic() + TIMEOUT
-        while not any(third.glob("step-*.safetensors")):
-            assert process.poll() is None and time.monotonic() < patience, process.communicate()
-            time.sleep(0.01)
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    words = ("--cores", "2", *settings(range(10, 20), together=True))
+    kill_when(lambda: any(third.glob("step-*.safetensors")), joined, *words)
     assert [mark(path) for path in first.glob("step-*.safetensors")]
-    joined.run("--unlock", *settings(range(10, 20), together=True))
-    ended = joined.run("--cores", "2", *settings(range(10, 20), together=True))
+    joined.run("--unlock", *words)
+    ended = joined.run(*words)
     assert ended.code == 0 and (ended.count("pretrain"), ended.count("finetune")) == (1, 1), ended.text
     curve = joined.folder / f"results/demo/encoders/{ENCODERS[0]}/seed10/curve.csv"
     assert "12345" in curve.read_text().splitlines()[1], "a finished seed was not trained again"

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,17 +29,23 @@ def checkpoints(workflow: Workflow) -> list[Path]:
     return sorted((workflow.folder / f"results/demo/checkpoints/encoders/{KILLED}/seed1").glob("step-*.safetensors"))
 
 
-def kill_in_the_middle(workflow: Workflow) -> None:
-    """kill -9 of Snakemake and all its jobs, once some steps of the pre-training are saved."""
-    process = workflow.start("--cores", "1", "--config", "checkpoint_seconds=0")
+def kill_when(reached: Callable[[], bool], workflow: Workflow, *words: str) -> None:
+    """kill -9 of Snakemake and all its jobs, once something is ``reached``."""
+    process = workflow.start(*words)
     try:
         patience = time.monotonic() + TIMEOUT
-        while not any(int(path.stem.removeprefix("step-")) >= 5 for path in checkpoints(workflow)):
+        while not reached():
             assert process.poll() is None and time.monotonic() < patience, process.communicate()
             time.sleep(0.01)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+
+
+def kill_in_the_middle(workflow: Workflow) -> None:
+    """Once some steps of the pre-training are saved."""
+    saved = lambda: any(int(path.stem.removeprefix("step-")) >= 5 for path in checkpoints(workflow))
+    kill_when(saved, workflow, "--cores", "1", "--config", "checkpoint_seconds=0")
 
 
 def mark(path: Path) -> int:
