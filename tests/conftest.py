@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import fcntl
 import gc
 import json
@@ -11,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -30,6 +32,7 @@ from pretrieve.text.token_store import TokenStore
 from pretrieve.text.vocabulary import given_tokenizer, vocabulary_sha256
 from pretrieve.training import optimiser
 from pretrieve.training.device import Device
+from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_environment import cache_places
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -217,6 +220,17 @@ def wide_retriever(wordpiece: Path):
         return directory
 
     return save
+
+
+@pytest.fixture(scope="session")
+def _projects_config() -> dict[str, Any]:
+    return read_config(ROOT / "config.yaml")
+
+
+@pytest.fixture
+def config(_projects_config: dict[str, Any]) -> dict[str, Any]:
+    """The project's own configuration; a test may change it."""
+    return copy.deepcopy(_projects_config)
 
 
 @pytest.fixture

@@ -22,7 +22,6 @@ from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.tables.filling import Line, read_lines
 from pretrieve.reporting.tables.rows import read_rows
 from pretrieve.tasks.splits import POOL_TRAIN_SHARE
-from pretrieve.workflow.config_files import read_config
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results"
@@ -30,11 +29,6 @@ RESULTS = ROOT / "benchmarks/results"
 
 def page(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def config() -> dict:
-    return read_config(ROOT / "config.yaml")
 
 
 @pytest.fixture(scope="module")

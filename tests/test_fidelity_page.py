@@ -12,11 +12,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from pretrieve.finetuning.recipes import RECIPES
 from pretrieve.pretraining.presets import OPTIONS
-from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 
 ROOT = Path(__file__).parents[1]
@@ -77,11 +74,6 @@ def test_every_row_names_a_test_that_exists() -> None:
             assert (ROOT / file).is_file(), f"docs/fidelity.md, line {number}: {file} does not exist"
             text = (ROOT / file).read_text(encoding="utf-8")
             assert not test or f"def {test}(" in text, f"docs/fidelity.md, line {number}: {file} has no {test}"
-
-
-@pytest.fixture(scope="module")
-def config() -> dict:
-    return read_config(ROOT / "config.yaml")
 
 
 def test_the_demos_optimiser_and_dropout(config: dict) -> None:

@@ -17,14 +17,12 @@ import yaml
 
 from pretrieve.base.errors import ConfigError, PretrieveError
 from pretrieve.workflow import my_corpus
-from pretrieve.workflow.config_files import complete, read_config
+from pretrieve.workflow.config_files import complete
 from pretrieve.workflow.configuration import check_config
 from pretrieve.workflow.job_options import encoder_options, recipe_options
 from pretrieve.workflow.my_corpus_rows import table_inputs, table_request
 from pretrieve.workflow.plan import Plan
 from pretrieve.workflow.scales import at_scale
-
-PROJECT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -36,16 +34,6 @@ def folder(tmp_path: Path) -> Path:
     (folder / "queries.jsonl").write_text('{"_id": "q1", "text": "one?"}\n{"_id": 2, "text": "two?"}\n')
     (folder / "qrels/test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td0\t1\n2\td29\t0\n")
     return folder
-
-
-@pytest.fixture(scope="module")
-def projects() -> dict:
-    return read_config(PROJECT / "config.yaml")
-
-
-@pytest.fixture
-def config(projects: dict) -> dict:
-    return copy.deepcopy(projects)
 
 
 def test_the_configuration_is_the_folders(folder: Path, config: dict) -> None:

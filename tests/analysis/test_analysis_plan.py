@@ -22,18 +22,11 @@ from pretrieve.base.errors import ConfigError
 from pretrieve.base.program import make_parser
 from pretrieve.commands import analyse
 from pretrieve.training.csv_rows import write_rows
-from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.configuration import check_config, config_hash
 
-ROOT = Path(__file__).parents[2]
 ENTROPY, SIMILARITY, DECODER = (
     f"analyses.demo.{name}" for name in ("attention_entropy", "pair_similarity", "decoder_states")
 )
-
-
-@pytest.fixture
-def config() -> dict[str, Any]:
-    return read_config(ROOT / "config.yaml")
 
 
 def check(config: dict[str, Any]) -> None:

@@ -8,24 +8,15 @@ Seen to fail when: one encoder of a group gets another budget, another start, fe
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pretrieve.workflow.config_files import read_config
 from pretrieve.workflow.job_options import encoder_options
 
-ROOT = Path(__file__).parents[2]
 DUPMAE = ("bert", "condenser", "cocondenser", "retromae", "dupmae", "dupmae-cls", "dupmae-ot")
 #: Options of an objective that say how much text it sees; every objective of a group has the same.
 AMOUNT = ("length", "examples", "query_length", "passage_length")
-
-
-@pytest.fixture
-def config() -> dict[str, Any]:
-    # By way of JSON: an alias of YAML is one object under two names, and a change of one of them would be of both.
-    return read_config(ROOT / "config.yaml")
 
 
 def group(config: dict[str, Any], name: str) -> list[str]:
