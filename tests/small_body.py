@@ -1,4 +1,4 @@
-"""Bodies, pre-trainings and a vocabulary small enough for a test."""
+"""Bodies, pre-trainings and a vocabulary small enough for a test, and trainings that are interrupted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pretrieve.pretraining.encoder_options import EncoderOptions
 from pretrieve.pretraining.pretrain import pretrain
 from pretrieve.text.token_store import TokenStore
 from pretrieve.training.device import choose_device
-from pretrieve.training.loop import Outcome, RunSettings
+from pretrieve.training.loop import Outcome, RunSettings, Watcher
 
 #: A body as options have it.
 SHAPE = {"kind": "transformer", "hidden": 16, "layers": 2, "heads": 2, "feed_forward": 32, "max_positions": 40}
@@ -38,6 +38,16 @@ def trained(
     """A pre-training with seed 1 in float32, unless ``run`` says another; ``more``: of :func:`pretrain`."""
     run = run or RunSettings(choose_device("fp32"), 1)
     return pretrain(EncoderOptions.from_dict(options), store.directory, out, run, checkpoints, **more)
+
+
+def interrupt_after(stop: int | None) -> Watcher:
+    """Interrupts a training after the step ``stop``, or never."""
+
+    def look(step: int) -> None:
+        if step == stop:
+            raise KeyboardInterrupt
+
+    return Watcher(look)
 
 
 def small_body(

@@ -49,6 +49,12 @@ def changed_task(task_dir: Path, tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
+def two_answers(changed_task) -> Dataset:
+    """A task where every query has two relevant documents: d(k+1) and d(k)."""
+    return Dataset(changed_task("qrels", relevance=[1] * 80))
+
+
+@pytest.fixture
 def encoder_dir(tmp_path: Path, task: Dataset) -> Path:
     config = body(task.passages.vocabulary_size, 0.1)
     directory = tmp_path / "encoder"

@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import torch
 from ranking_small import CPU, lists
+from small_body import interrupt_after
 from teacher_small import ANCE, CONFIG, SAMPLE, ance
 
 from pretrieve.base.errors import DataError
@@ -31,7 +32,7 @@ from pretrieve.tasks.dataset import Dataset
 from pretrieve.training import loop
 from pretrieve.training.checkpoint import Checkpoints
 from pretrieve.training.device import Device
-from pretrieve.training.loop import Prefetch, RunSettings, Watcher, train
+from pretrieve.training.loop import Prefetch, RunSettings, train
 
 REFRESHES = (0, 3, 6)
 
@@ -126,12 +127,9 @@ def run(data, directory: Path, stop: int | None = None, given: bool = False, sea
         used[step] = [batch.data.group for batch in plain(step, parts)]
         return plain(step, parts)
 
-    def look(step: int) -> None:
-        if step == stop:
-            raise KeyboardInterrupt
-
     objective.micro_batches = watched
-    train(objective, CONFIG, RunSettings(CPU, 3, 0.0), Checkpoints(directory / "checkpoints", "run"), Watcher(look))
+    checkpoints = Checkpoints(directory / "checkpoints", "run")
+    train(objective, CONFIG, RunSettings(CPU, 3, 0.0), checkpoints, interrupt_after(stop))
     return objective, models, used
 
 

@@ -18,6 +18,7 @@ import pytest
 import torch
 from ranking_small import CPU, gradients, largest_difference
 from safetensors.torch import save_file
+from small_body import interrupt_after
 from teacher_small import CONFIG, DISTILLATION, cross_encoder, distillation, groups_of, teacher_scores
 from torch import nn
 from torch.nn import functional
@@ -32,7 +33,7 @@ from pretrieve.models.batch import Batch
 from pretrieve.models.dual_encoder import DualEncoder, dual_encoder
 from pretrieve.models.encoder import Encoder
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.loop import RunSettings, Watcher, train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
 from pretrieve.training.step import accumulate
@@ -149,12 +150,9 @@ def test_the_student_ranks_as_its_teacher_does(task, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["soft-labels", "kl"])
 def test_a_killed_run_ends_with_the_same_bits(task, tmp_path: Path, form: str) -> None:
     def go(directory: Path, stop: int | None) -> dict[str, torch.Tensor]:
-        def look(step: int) -> None:
-            if step == stop:
-                raise KeyboardInterrupt
-
         objective = distillation(task, directory, budget=200, distillation=form, dropout=0.1)
-        train(objective, CONFIG, RunSettings(CPU, 3, 0.0), Checkpoints(directory / "checkpoints", "k"), Watcher(look))
+        checkpoints = Checkpoints(directory / "checkpoints", "k")
+        train(objective, CONFIG, RunSettings(CPU, 3, 0.0), checkpoints, interrupt_after(stop))
         return objective.module.state_dict()
 
     straight = go(tmp_path / "straight", None)

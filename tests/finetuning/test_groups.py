@@ -38,12 +38,6 @@ def triples(group) -> list[tuple]:
     return [(int(q), *map(int, d)) for q, d in zip(group.queries, group.documents, strict=True)]
 
 
-@pytest.fixture
-def two_answers(changed_task) -> Dataset:
-    """A task where every query has two relevant documents."""
-    return Dataset(changed_task("qrels", relevance=[1] * 80))
-
-
 @pytest.mark.parametrize("group", [1, 4])
 def test_a_pure_function_of_the_step(task: Dataset, group: int) -> None:
     one, other = make(task, group), make(task, group)

@@ -36,12 +36,6 @@ ALONE = Processes()
 BUDGETS = (10**6, 100, 1)
 
 
-@pytest.fixture
-def two_answers(changed_task) -> Dataset:
-    """A task where every query has two relevant documents: d(k+1) and d(k)."""
-    return Dataset(changed_task("qrels", relevance=[1] * 80))
-
-
 # --- Losses of texts ---
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from condenser_reference import bert_config
-from small_body import small_body
+from small_body import interrupt_after, small_body
 from torch import nn
 from torch.nn import functional
 from transformers import BertForMaskedLM
@@ -28,7 +28,7 @@ from pretrieve.pretraining.presets import resolve
 from pretrieve.pretraining.seed_encoder import SeedEncoder
 from pretrieve.text.packing import Packed
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.loop import RunSettings, Watcher, train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OptimiserConfig
 from pretrieve.training.processes import Processes
@@ -358,13 +358,9 @@ def resumes(make, cpu, tmp_path) -> None:
     straight = make()
     train(straight, config, RunSettings(cpu, 1))
 
-    def stop(step: int) -> None:
-        if step == 4:
-            raise KeyboardInterrupt
-
     checkpoints = Checkpoints(tmp_path / "state", "key")
     with pytest.raises(KeyboardInterrupt):
-        train(make(), config, RunSettings(cpu, 1, 0.0), checkpoints, Watcher(after_step=stop))
+        train(make(), config, RunSettings(cpu, 1, 0.0), checkpoints, interrupt_after(4))
     assert checkpoints.latest().step == 4
     resumed = make()
     train(resumed, config, RunSettings(cpu, 1), checkpoints)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 from small import BUDGETS, CPU, make
+from small_body import interrupt_after
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.training.checkpoint import Checkpoints
@@ -61,11 +62,7 @@ def test_interrupted_at_any_step(store, tmp_path: Path) -> None:
         objective = make("condenser", store, BUDGETS[1], dropout=0.1, batch=4)
         assert len(objective.micro_batches(0)) > 1
 
-        def look(step: int) -> None:
-            if step == stop:
-                raise KeyboardInterrupt
-
-        outcome = train(objective, CONFIG, RunSettings(CPU, 1, 0.0), Checkpoints(directory, "k"), Watcher(look))
+        outcome = train(objective, CONFIG, RunSettings(CPU, 1, 0.0), Checkpoints(directory, "k"), interrupt_after(stop))
         return weights(objective), [row["learning_rate"] for row in outcome.curve], outcome.tokens
 
     wanted, rates, tokens = go(tmp_path / "straight", None)

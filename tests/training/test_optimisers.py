@@ -15,11 +15,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from small_body import interrupt_after
 from torch import nn
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.training.checkpoint import Checkpoints
-from pretrieve.training.loop import RunSettings, Watcher, train
+from pretrieve.training.loop import RunSettings, train
 from pretrieve.training.objective import MicroBatch
 from pretrieve.training.optimiser import OPTIMISERS, Lamb, OptimiserConfig, learning_rate_at, make_optimiser
 
@@ -150,11 +151,7 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, cpu, name: str, sc
     def go(directory: Path, stop: int | None) -> tuple[dict[str, torch.Tensor], list]:
         objective = Cubes()
 
-        def look(step: int) -> None:
-            if step == stop:
-                raise KeyboardInterrupt
-
-        outcome = train(objective, config, RunSettings(cpu, 1, 0.0), Checkpoints(directory, "k"), Watcher(look))
+        outcome = train(objective, config, RunSettings(cpu, 1, 0.0), Checkpoints(directory, "k"), interrupt_after(stop))
         return objective.module.state_dict(), outcome.curve
 
     straight, curve = go(tmp_path / "straight", None)
