@@ -21,14 +21,6 @@ from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.options import FLAG, Between, OneOf
 from pretrieve.benchmarks.official.beir_sets import SETS
 
-#: Kind of a task of examples → its metrics (:mod:`pretrieve.evaluation.example_metrics`).
-METRICS = {
-    "regression": ("spearman",),
-    "triplet": ("accuracy",),
-    "classification": ("accuracy",),
-    "clicks": ("auc", "mrr", "ndcg@5", "ndcg@10"),
-}
-
 
 @dataclass(frozen=True)
 class Reader:

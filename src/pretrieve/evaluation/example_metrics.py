@@ -28,9 +28,16 @@ import scipy
 
 from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import sha256_of
-from pretrieve.benchmarks.readers import METRICS
 from pretrieve.evaluation.chance import example_chance
 from pretrieve.evaluation.predictions import Prediction, read_predictions
+
+#: Kind of task → its metrics.
+METRICS = {
+    "regression": ("spearman",),
+    "triplet": ("accuracy",),
+    "classification": ("accuracy",),
+    "clicks": ("auc", "mrr", "ndcg@5", "ndcg@10"),
+}
 
 
 def spearman(scores: np.ndarray, labels: np.ndarray) -> float:

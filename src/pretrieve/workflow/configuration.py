@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, check_names, nearest, not_allowed
-from pretrieve.benchmarks.readers import METRICS, READERS, check_dataset
+from pretrieve.benchmarks.readers import READERS, check_dataset
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.presets import OPTIONS
@@ -30,6 +30,13 @@ from pretrieve.workflow.scales import check_scale, datasets_behind, means_of, sc
 #: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
 
+#: Kind of a task of examples → its metrics: those of :mod:`pretrieve.evaluation.example_metrics`, which loads scipy.
+METRICS = {
+    "regression": ("spearman",),
+    "triplet": ("accuracy",),
+    "classification": ("accuracy",),
+    "clicks": ("auc", "mrr", "ndcg@5", "ndcg@10"),
+}
 #: Readers with ``open: articles`` and ``open: sentences``.
 WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
 #: JSON Schema's types in words.
