@@ -257,6 +257,33 @@ def test_publications_of_some_tables_add_up(finished):
     ]
 
 
+def test_figures_of_an_earlier_publication_stay_and_both_pages_count_the_claims_on_them(finished):
+    run(["a"])
+    earlier = next(Path("results/published").iterdir())
+    claims = Path("results/demo/claims.csv")
+    own, other = read_rows(claims, Finding)
+    shown = other._replace(table="figure1", verdict="contradicted", groups="0/3/3")
+    write_rows(earlier / "claims.csv", [own, shown], Finding)
+    write_rows(claims, [own, shown._replace(verdict="not tested")], Finding)
+    git("add", ".")
+    git("commit", "-q", "-m", "published")
+    publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-03", (), ["a"])  # without the figure
+    page = Path("docs/results.md").read_text()
+    assert (
+        f"- Undecided. (tiny figure1 0/3/3; [{earlier.name}](../results/published/{earlier.name}/claims.md))\n" in page
+    )
+    assert f"- [{earlier.name}](../results/published/{earlier.name}/README.md): tiny/figure1\n" in page
+    for text in (page, Path("README.md").read_text()):
+        assert "supported: 1; contradicted: 1." in text
+
+
+def test_a_damaged_configuration_of_a_publication_is_named(finished):
+    target = run()
+    (target / "config.yaml").write_text("scale: [demo\n")
+    with pytest.raises(ConfigError, match="published/2026-01-02-demo-.*config.yaml: not readable as YAML"):
+        publish_again(Path("."), "demo")
+
+
 def test_kept_scores_are_published_with_where_they_were_made(finished):
     made = {"arguments": "a" * 24, "code": "b" * 24, "sha256": "c" * 64, "cpu": "A processor"}
     scores = {

@@ -89,11 +89,13 @@ def claims_sentence(root: Path, findings: Sequence[Finding] = (), where: str = "
     return f"Of the papers' {len(findings)} claims, at {where}: {counts}."
 
 
-def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[Path, list[str]]:
-    """Folder of an earlier publication of this scale → its tables that are neither among ``tables`` nor in a later one."""
-    seen, found = set(tables), {}
+def earlier_results(published: Path, scale: str, names: Sequence[str]) -> dict[Path, list[str]]:
+    """Folder of an earlier publication of this scale → its tables and figures that are neither among ``names`` nor in a later
+    one."""
+    seen, found = set(names), {}
     for folder in publications(published, scale):
-        names = {file.relative_to(folder).with_suffix("").as_posix() for file in folder.glob("*/*.tex")} - seen
+        files = (*folder.glob("*/*.tex"), *folder.glob("figures/*/*.svg"))
+        names = {f"{file.parent.name}/{file.stem}" for file in files} - seen
         if names:
             found[folder] = sorted(names)
         seen |= names
@@ -102,11 +104,11 @@ def earlier_tables(published: Path, scale: str, tables: Sequence[str]) -> dict[P
 
 def latest_findings(root: Path, earlier: Mapping[Path, Sequence[str]]) -> list[tuple[Finding, str]]:
     """Each claim's finding and the name of the earlier publication that it is from, '' for ``root``'s own. A claim on a table
-    that only an earlier publication has is from there: so publications of some tables each add up."""
+    or figure that only an earlier publication has is from there: so publications of some tables each add up."""
     newest = {one.id: (one, "") for one in read_rows(root / "claims.csv", Finding)}
-    for folder, tables in earlier.items():
+    for folder, names in earlier.items():
         for one in read_rows(folder / "claims.csv", Finding):
-            if one.id in newest and f"{one.paper}/{one.table}" in tables:
+            if one.id in newest and f"{one.paper}/{one.table}" in names:
                 newest[one.id] = one, folder.name
     return list(newest.values())
 
@@ -114,7 +116,7 @@ def latest_findings(root: Path, earlier: Mapping[Path, Sequence[str]]) -> list[t
 def results_page(
     root: Path, tables: Sequence[str], figures: Sequence[str], folder: str, earlier: Mapping[Path, Sequence[str]]
 ) -> str:
-    """``docs/results.md``: the newest publication, and what only ``earlier`` ones have (:func:`earlier_tables`). ``folder``: of
+    """``docs/results.md``: the newest publication, and what only ``earlier`` ones have (:func:`earlier_results`). ``folder``: of
     the newest, from the repository's root."""
     place = f"../{folder}/"
     date, _, _, commit = PUBLICATION.fullmatch(Path(folder).name).groups()
@@ -149,16 +151,24 @@ def results_page(
             f"- [{run.name}](../results/published/{run.name}/README.md): {', '.join(names)}"
             for run, names in earlier.items()
         ]
-        blocks += ["Tables that only earlier runs have; claims on them are from there:", "\n".join(lines)]
+        blocks += ["Tables and figures that only earlier runs have; claims on them are from there:", "\n".join(lines)]
     if figures:
         blocks.append("## Figures")
         blocks += [f"![{name}]({place}figures/{name}.svg)" for name in figures]
     return "\n\n".join(blocks) + "\n"
 
 
-def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages: Mapping[str, str]) -> str:
+def readme_section(
+    root: Path,
+    headlines: Sequence[Headline],
+    folder: str,
+    pages: Mapping[str, str],
+    earlier: Mapping[Path, Sequence[str]],
+) -> str:
     """The results section of README.md: a picture and a table of the headlines, the verdicts on all claims at the scale of
-    ``root``, published in ``folder``, and where everything is. ``pages``: scale → the page of its results, under docs/."""
+    ``root``, published in ``folder``, and where everything is. ``pages``: scale → the page of its results, under docs/;
+    ``earlier``: as for :func:`results_page`, so that both count the same verdicts."""
+    findings = [one for one, _ in latest_findings(root, earlier)]
     data = " Data sets substitute for the papers' and models are small: scores neither confirm nor refute the papers' numbers."
     if {one.finding.scale for one in headlines if one.cells} == {"paper"}:
         data = ""
@@ -172,7 +182,7 @@ def readme_section(root: Path, headlines: Sequence[Headline], folder: str, pages
         " The verdict is on all of them: *q*, the claim's p adjusted for all measured claims of its run, has to be below"
         " 0.05. Intervals cover other test queries and, with several seeds, other seeds. *≈ chance*: no better than guessing."
         " *≥*: BM25's MRR at a greater depth is at least this.\n\n"
-        f"{claims_sentence(root, where=f'the scale `{scale_of(root)}`')} Claims,"
+        f"{claims_sentence(root, findings, f'the scale `{scale_of(root)}`')} Claims,"
         f" tables and figures of {more}. The whole run in one page: [report.html]({folder}/report.html); its files:"
         f" [{folder}]({folder}/README.md)."
     )

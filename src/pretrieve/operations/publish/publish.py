@@ -22,7 +22,7 @@ from pretrieve.operations.publish.pages import (
     FIGURE_EXTENSIONS,
     HEADLINES_FILE,
     SCORES,
-    earlier_tables,
+    earlier_results,
     index_page,
     readme_section,
     results_page,
@@ -36,7 +36,7 @@ from pretrieve.operations.publish.places import (
     scale_of,
     table_of,
 )
-from pretrieve.references.yaml_files import Loader
+from pretrieve.references.yaml_files import read_yaml
 from pretrieve.reporting.claims.claims import load_claims
 from pretrieve.reporting.claims.ledger import Finding
 from pretrieve.reporting.report.timing import configured
@@ -114,11 +114,11 @@ def _pages(
     """Page → its text, from the files of ``root``, which is or becomes the publication ``target``."""
     scale, repository = scale_of(root), target.parents[2]
     readme, folder = repository / "README.md", target.relative_to(repository).as_posix()
-    earlier = earlier_tables(target.parent, scale, tables)
+    earlier = earlier_results(target.parent, scale, [*tables, *figures])
     pages = {repository / "docs" / _page_of(scale): results_page(root, tables, figures, folder, earlier)}
     if headlines:
         names = {one: _page_of(one) for one in (*SCALES, scale) if one == scale or newest(target.parent, one)}
-        pages[readme] = _replace_section(readme, readme_section(root, headlines, folder, names))
+        pages[readme] = _replace_section(readme, readme_section(root, headlines, folder, names, earlier))
         pages[repository / HEADLINES_FILE] = headline_picture(headlines)
     return pages
 
@@ -149,7 +149,7 @@ def publish_again(repository: Path, scale: str, claims: Sequence[str] | None = N
     root = newest(repository / "results" / "published", scale)
     if root is None:
         raise DataError(f"{repository / 'results/published'}: no publication of the scale {scale}.")
-    config = yaml.load((root / "config.yaml").read_text(encoding="utf-8"), Loader)
+    config = read_yaml(root / "config.yaml", "the configuration of a published run")
     _there(root / name for name in ("README.md", *LEDGER))
     tables = _whole(configured(config, "tables"), lambda name: [table_of(root, name, kind) for kind in EXTENSIONS])
     drawn = config.get("figures", [])
