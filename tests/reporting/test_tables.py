@@ -39,7 +39,7 @@ from pretrieve.reporting.tables.filling import (
 )
 from pretrieve.reporting.tables.latex import to_latex
 from pretrieve.reporting.tables.layout import make_page
-from pretrieve.reporting.tables.manifest import hardware, made_with, make_manifest, row_commands
+from pretrieve.reporting.tables.manifest import cost_of, hardware, made_with, make_manifest, row_commands
 from pretrieve.reporting.tables.render import to_html, to_markdown
 from pretrieve.reporting.tables.results import ResultFiles, Setting
 from pretrieve.workflow.config_files import read_config
@@ -201,6 +201,8 @@ def test_what_a_retriever_was_made_of_is_part_of_its_cost_once(tmp_path):
         }
         (tmp_path / f"{name}.json").write_text(json.dumps(cost))
     assert ResultFiles().cost([str(tmp_path / "third.json")]) == (15.0, 0, 3)
+    both = cost_of({str(tmp_path / "third.json"), str(tmp_path / "absent.json")})
+    assert both == {"wall_s": 15.0, "gpu_h": 0, "peak_gb": 3, "stages": 4, "stages_without_cost": 1}
     (tmp_path / "negatives.json").unlink()
     with pytest.raises(DataError, match="negatives.json: no such file"):
         ResultFiles().cost([str(tmp_path / "third.json")])

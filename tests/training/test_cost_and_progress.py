@@ -6,6 +6,7 @@ Seen to fail when: the log gets carriage returns; the last line is left out; ``w
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -20,10 +21,13 @@ def test_cost(tmp_path: Path) -> None:
         cost.tokens = 17
         sum(range(200_000))
     around = time.perf_counter() - begun
-    cost.write(tmp_path / "cost.json")
+    cost.write(tmp_path / "cost.json", ["other.json"])
     found = json.loads((tmp_path / "cost.json").read_text())
     assert (found["stage"], found["threads"], found["tokens"]) == ("stage", 3, 17)
     assert 0 < found["wall_s"] <= round(around, 3) and found["peak_gb"] > 0 and found["gpu_h"] == 0
+    page = (Path(__file__).resolve().parents[2] / "docs/architecture.md").read_text(encoding="utf-8")
+    told = page.partition("\n### Cost\n")[2].partition("\n#")[0].partition("beside files:")[2]
+    assert sorted(re.findall(r"`(\w+)`", told)) == sorted(found)
 
 
 def test_progress_in_a_log(capsys) -> None:

@@ -102,14 +102,15 @@ def total_cost(table: Table, setting: Setting) -> dict[str, Any]:
 
 
 def cost_of(wanted: Collection[str]) -> dict[str, Any]:
-    """The same of some stages' cost files, each counted once; a file may be missing, and is counted as such."""
-    there = sorted(path for path in wanted if Path(path).is_file())
-    cost = ResultFiles().cost(there)
+    """The same of some stages' cost files and of the ``stages`` behind them, each counted once; one of the files may be missing,
+    and is counted as such."""
+    there, files = [path for path in wanted if Path(path).is_file()], ResultFiles()
+    cost = files.cost(there)
     return {
         "wall_s": round(cost.wall_s, 1),
         "gpu_h": round(cost.gpu_h, 4),
         "peak_gb": round(cost.peak_gb, 2),
-        "stages": len(there),
+        "stages": len(files.stages(there)),
         "stages_without_cost": len(wanted) - len(there),
     }
 

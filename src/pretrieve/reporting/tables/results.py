@@ -302,16 +302,20 @@ class ResultFiles:
         mean = sign * fmean(self.number(path, "metrics", metric) for path in paths)
         return not beyond_chance(sign * level, mean, scores, round(self.number(paths[0], "n_queries")))
 
-    def cost(self, files: Iterable[str]) -> Cost:
-        """The sum of several stages and of all that stands behind them, each once. Raises DataError when a file is missing or
-        lacks a key."""
+    def stages(self, files: Iterable[str]) -> list[str]:
+        """The cost files of some stages and of all that stands behind them, each once. Raises DataError when one is missing."""
         every, waiting = set(), list(files)
         while waiting:
             path = waiting.pop()
             if path not in every:
                 every.add(path)
                 waiting += self.read(path).get("behind", [])
-        wall, gpu, peak = ([self.number(path, key) for path in sorted(every)] for key in Cost._fields)
+        return sorted(every)
+
+    def cost(self, files: Iterable[str]) -> Cost:
+        """The sum over :meth:`stages`. Raises DataError when a file is missing or lacks a key."""
+        every = self.stages(files)
+        wall, gpu, peak = ([self.number(path, key) for path in every] for key in Cost._fields)
         return Cost(sum(wall, 0.0), sum(gpu, 0.0), max(peak, default=0.0))
 
 
