@@ -98,6 +98,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
     [
         ("check_config missing.yaml", "missing.yaml: no such file"),
         ("status --results results/dmo", "results/dmo: no such folder; expected a scale's, such as results/demo"),
+        ("status --results results/published/2026-01-02.2-small-0123abc", "a published copy; expected the folder of a"),
         (
             "status --results results/demo --tables condenser/tabl5",
             "condenser/tabl5: no such table of the configuration",

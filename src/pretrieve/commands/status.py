@@ -6,6 +6,7 @@ from pathlib import Path
 from pretrieve.base.arguments import add_config_file, required
 from pretrieve.base.errors import ConfigError, nearest
 from pretrieve.base.paths import table_file
+from pretrieve.operations.publish.places import PUBLICATION
 from pretrieve.reporting.report.timing import configured, format_status, split_name
 from pretrieve.workflow.config_files import read_config
 
@@ -19,6 +20,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(options: argparse.Namespace) -> None:
     config = read_config(options.config)
     folders = [f"results/{scale}" for scale in config["scales"]]
+    if PUBLICATION.fullmatch(options.results.resolve().name):
+        raise ConfigError(
+            f"--results {options.results}: a published copy; expected the folder of a scale, such as {folders[0]}. The counts of "
+            f"this one are in {options.results}/README.md"
+        )
     if not options.results.is_dir() and str(options.results) not in folders:
         raise ConfigError(
             f"--results {options.results}: no such folder; expected a scale's, such as {', '.join(folders)}"
