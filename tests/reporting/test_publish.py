@@ -277,6 +277,14 @@ def test_figures_of_an_earlier_publication_stay_and_both_pages_count_the_claims_
         assert "supported: 1; contradicted: 1." in text
 
 
+def test_a_name_given_twice_is_published_once(finished):
+    names = [["tiny/figure1"] * 2, []]
+    target = publish(Path("results/demo"), TABLES * 2, CONFIG, Path("."), "2026-01-02", *names)
+    assert (target / "README.md").read_text().count("| tiny/table9 |") == 1
+    assert yaml.safe_load((target / "config.yaml").read_text())["tables"] == TABLES
+    assert Path("docs/results.md").read_text().count("figure1.svg") == 1
+
+
 def test_a_damaged_configuration_of_a_publication_is_named(finished):
     target = run()
     (target / "config.yaml").write_text("scale: [demo\n")

@@ -70,6 +70,7 @@ def publish(
     no commit has, the report is older than a table, or README.md lacks the two markers.
     """
     commit = _clean_commit(repository)
+    tables, figures = [*dict.fromkeys(tables)], [*dict.fromkeys(figures)]
     for name in tables:
         _check_table(root, name)
     drawn = [f"figures/{name}.{kind}" for name in figures for kind in FIGURE_EXTENSIONS]
