@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator, validators
 
 from pretrieve.base.errors import ConfigError
 from pretrieve.references.yaml_files import Loader
-from pretrieve.workflow.scales import raw_files_of, scale_of
+from pretrieve.workflow.scales import chosen_scale, raw_files_of
 
 #: The project's own configuration has about 7,000 values in ten levels.
 MOST_VALUES, MOST_LEVELS, MOST_DIGITS = 200_000, 40, 400
@@ -189,7 +189,7 @@ def check_paths(config: Mapping[str, Any]) -> None:
 
 def check_search(config: Mapping[str, Any]) -> None:
     """Raise ConfigError where the scale names an index of a kind that there is not, or with options that it lacks."""
-    search = scale_of(config).get("search", {})
+    search = chosen_scale(config).get("search", {})
     if "index" not in search:
         return
     from pretrieve.retrieval.index import check_index  # it loads numpy, which other configurations do without

@@ -25,7 +25,7 @@ from pretrieve.workflow.config_checks import Validator, check_numbers, check_pat
 from pretrieve.workflow.encoder_configuration import check_encoder, refuse_objective
 from pretrieve.workflow.job_options import EXAMPLE_READERS, without_snapshots
 from pretrieve.workflow.recipe_configuration import check_recipes
-from pretrieve.workflow.scales import check_scale, datasets_behind, means_of, scale_of
+from pretrieve.workflow.scales import check_scale, chosen_scale, datasets_behind, means_of
 
 #: The largest share of a pool that its training part can give (README of resources/questions; benchmarks/made/descriptions.py).
 MAX_TRAIN_SHARE = 0.805
@@ -103,7 +103,7 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
         raise _explain(first[0] if first else best_match(errors))
     check_numbers(config)
     check_names("scale", [config["scale"]], config["scales"])
-    if "seeds" not in config and "seeds" not in scale_of(config):
+    if "seeds" not in config and "seeds" not in chosen_scale(config):
         raise ConfigError(f"config: scales.{config['scale']}: no seeds; expected a list such as seeds: [1, 2, 3]")
     check_paths(config)
     check_names("tables", config["tables"], table_names)
@@ -112,7 +112,7 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
         check_names("only", [encoder], ["bm25", *config["encoders"]])
         if dot:
             check_names("only", [recipe], config["recipes"])
-    scale, where = scale_of(config), f"scales.{config['scale']}"
+    scale, where = chosen_scale(config), f"scales.{config['scale']}"
     check_names(f"{where}.corpus", [scale["corpus"]], config["corpora"])
     hidden, heads, room = (scale["body"][key] for key in ("hidden", "heads", "max_positions"))
     if hidden % heads:

@@ -11,7 +11,7 @@ from pretrieve.pretraining.presets import OPTIONS
 from pretrieve.raw.hub import place_of
 from pretrieve.raw.json_file import read_json
 from pretrieve.workflow.job_options import check_snapshots, encoder_options, from_outside, objective_options
-from pretrieve.workflow.scales import scale_of
+from pretrieve.workflow.scales import chosen_scale
 
 #: Objectives that are named by a word; a list of pair tasks is the objective ``pairs``.
 OBJECTIVES = tuple(name for name in OPTIONS if name != "pairs")
@@ -32,7 +32,7 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
         raise ConfigError(f"{where}: rows of this name are BM25's; expected another name")
     check_snapshots(name, encoder, config["encoders"])
     contrastive = not isinstance(objective, str)
-    scale = scale_of(config)
+    scale = chosen_scale(config)
     if encoder["body"] == "t5":
         if "start" not in encoder:
             check_names(f"encoders.{name}.layers", [encoder.get("layers")], scale.get("t5", {}))
@@ -76,7 +76,7 @@ def check_encoder(name: str, encoder: Mapping[str, Any], config: Mapping[str, An
 
 def _check_sizes(name: str, encoder: Mapping[str, Any], config: Mapping[str, Any]) -> None:
     """That texts fit into the body, and its layers are as many as the objective reads."""
-    where, objective, scale = f"config: encoders.{name}", encoder["objective"], scale_of(config)
+    where, objective, scale = f"config: encoders.{name}", encoder["objective"], chosen_scale(config)
     room, of_scale = scale["body"]["max_positions"], f"scales.{config['scale']}"
     contrastive = not isinstance(objective, str)
     options = {} if contrastive else objective_options(config, name)

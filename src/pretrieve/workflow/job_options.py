@@ -12,7 +12,7 @@ from pretrieve.benchmarks.readers import READERS
 from pretrieve.finetuning.recipes import KIND_OF, RETRIEVAL_KINDS, resolve_recipe
 from pretrieve.pretraining.encoder_options import Budget, EncoderOptions
 from pretrieve.pretraining.presets import OPTIONS, resolve
-from pretrieve.workflow.scales import corpus_of, scale_of, vocabulary_of
+from pretrieve.workflow.scales import chosen_scale, corpus_of, vocabulary_of
 
 #: Readers of tasks of examples → the kind of recipe that they are for; all other readers make retrieval tasks.
 EXAMPLE_READERS = {name: reader.kind for name, reader in READERS.items() if reader.kind != "ranking"}
@@ -22,7 +22,7 @@ PUBLISHED = "published"
 
 def encoder_options(config: Mapping[str, Any], encoder: str) -> EncoderOptions:
     """Everything that decides what one encoder is (without the seed), as it follows from preset, scale and encoder."""
-    scale, entry = scale_of(config), config["encoders"][encoder]
+    scale, entry = chosen_scale(config), config["encoders"][encoder]
     body = {"kind": entry["body"], "vocabulary_size": vocabulary_of(config, corpus_of(config, encoder)).size}
     if entry["body"] == "transformer":
         body |= scale["body"] | ({"layers": scale["layers"][entry["layers"]]} if "layers" in entry else {})
@@ -58,7 +58,7 @@ def encoder_options(config: Mapping[str, Any], encoder: str) -> EncoderOptions:
 
 def objective_options(config: Mapping[str, Any], encoder: str) -> dict[str, Any]:
     """The options of an encoder's objective: preset, then the scale's, then the encoder's own."""
-    scale, entry = scale_of(config), config["encoders"][encoder]
+    scale, entry = chosen_scale(config), config["encoders"][encoder]
     name = entry["objective"] if isinstance(entry["objective"], str) else "pairs"
     more = dict(scale["pretraining"]["options"].get(name, {}))
     if "examples" in OPTIONS[name] and "examples" in scale["pretraining"]:
@@ -161,7 +161,7 @@ def by_snapshots(encoders: Mapping[str, Any]) -> dict[tuple[str, ...], list[str]
 def recipe_options(config: Mapping[str, Any], recipe: str, dataset: str) -> dict[str, Any]:
     """Everything that decides how an encoder is fine-tuned on a data set (without seed and training-set size); what only ANCE's
     refreshes depend on, only where there are some."""
-    scale = scale_of(config)
+    scale = chosen_scale(config)
     variant = config["datasets"][dataset].get("variant")
     options = resolve_recipe(recipe, config["recipes"][recipe], scale["finetuning"], variant)
     if options.get("refresh"):

@@ -31,6 +31,7 @@ from pretrieve.workflow.plan_families import PlanFamilies
 from pretrieve.workflow.plan_files import PlanFiles
 from pretrieve.workflow.scales import (
     at_scale,
+    chosen_scale,
     corpus_of,
     datasets_behind,
     is_original,
@@ -38,7 +39,6 @@ from pretrieve.workflow.scales import (
     raw_files_of,
     reads,
     roles_of,
-    scale_of,
     vocabulary_corpus,
     vocabulary_of,
 )
@@ -108,7 +108,7 @@ class Plan(PlanFamilies, PlanFiles):
 
     @property
     def scale(self) -> Mapping[str, Any]:
-        return scale_of(self.config)
+        return chosen_scale(self.config)
 
     @property
     def root(self) -> str:

@@ -10,7 +10,7 @@ from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import RECIPES, RETRIEVAL_KINDS, VARIANTS, resolve_recipe
 from pretrieve.finetuning.trainers import trainer_of
 from pretrieve.workflow.job_options import chain_of, recipe_kind
-from pretrieve.workflow.scales import scale_of
+from pretrieve.workflow.scales import chosen_scale
 
 #: What a retriever that another recipe starts from is compared in, by its parts (None: a dense one).
 _SHAPE = {
@@ -47,7 +47,7 @@ _REFUSED = {"few_epochs", "sharing", "representation", "pooling", "similarity"}
 def check_recipes(config: Mapping[str, Any]) -> None:
     """Check every recipe's options, and that its start, its teacher and the recipe of its negatives exist and come before it."""
     where, recipes = f"scales.{config['scale']}.finetuning", config["recipes"]
-    for base, options in scale_of(config)["finetuning"].items():
+    for base, options in chosen_scale(config)["finetuning"].items():
         if base != "all":
             check_names(where, [base], RECIPES)
         known = {key for recipe in (RECIPES.values() if base == "all" else [RECIPES[base]]) for key in recipe}
@@ -82,7 +82,7 @@ def check_recipes(config: Mapping[str, Any]) -> None:
 
 
 def _resolved(config: Mapping[str, Any], recipe: str, variant: str | None) -> dict[str, Any]:
-    return resolve_recipe(recipe, config["recipes"][recipe], scale_of(config)["finetuning"], variant)
+    return resolve_recipe(recipe, config["recipes"][recipe], chosen_scale(config)["finetuning"], variant)
 
 
 def _check_kinds(config: Mapping[str, Any], recipe: str, options: Mapping[str, Any]) -> None:
@@ -130,7 +130,7 @@ def _check_shape(config: Mapping[str, Any], recipe: str, variant: str | None, as
     start = asked.get("start", "encoder")
     if start == "encoder":
         return
-    has, dims = _resolved(config, start, variant), scale_of(config)["dims"]
+    has, dims = _resolved(config, start, variant), chosen_scale(config)["dims"]
     parts = asked.get("parts") if asked.get("representation") == "joint" else None
     for key in ("sharing", "representation", "similarity", *_SHAPE[parts]):
         mine, theirs = (dims.get(one[key], one[key]) if key == "dim" else one.get(key) for one in (asked, has))
@@ -160,7 +160,7 @@ def _of_user(config: Mapping[str, Any], recipe: str, option: str) -> str:
 
 def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option: str) -> str:
     """The key of the configuration that an option of a recipe comes from."""
-    entry, scale = config["recipes"][recipe], scale_of(config)["finetuning"]
+    entry, scale = config["recipes"][recipe], chosen_scale(config)["finetuning"]
     base, where = entry.get("recipe", recipe), f"scales.{config['scale']}.finetuning"
     if key := _of_user(config, recipe, option):
         return key
@@ -176,7 +176,7 @@ def _origin(config: Mapping[str, Any], recipe: str, variant: str | None, option:
 def _check_lengths(config: Mapping[str, Any], recipe: str, variant: str | None, options: Mapping[str, Any]) -> None:
     """No text may be longer than what a body reads, nor so short that only a title is left; this is checked now and not in the
     first batch."""
-    room = scale_of(config)["body"]["max_positions"]
+    room = chosen_scale(config)["body"]["max_positions"]
     for key, low in LEAST_TOKENS.items():
         if options.get(key, 0) > room:
             raise ConfigError(

@@ -103,7 +103,7 @@ def _needed(datasets: Mapping[str, Any], named: Iterable[str]) -> dict[str, Any]
     return {name: options for name, options in datasets.items() if name in wanted}
 
 
-def scale_of(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def chosen_scale(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """The entry of the scale that a run has."""
     return config["scales"][config["scale"]]
 
@@ -114,7 +114,7 @@ def is_original(config: Mapping[str, Any], role: str) -> bool:
     >>> is_original({"scale": "paper", "scales": {"paper": {"originals": "all"}}}, "nq-open")
     True
     """
-    named = scale_of(config).get("originals", ())
+    named = chosen_scale(config).get("originals", ())
     return named == "all" or role in named
 
 
@@ -125,7 +125,7 @@ def roles_of(config: Mapping[str, Any], paper: str | None) -> dict[str, str]:
     >>> roles_of(config, "seed_encoder"), roles_of(config, "condenser")
     ({'dev': 'untitled'}, {'dev': 'titled'})
     """
-    every = scale_of(config)["roles"]
+    every = chosen_scale(config)["roles"]
     general = {role: name for role, name in every.items() if "/" not in role}
     special = {role.partition("/")[2]: name for role, name in every.items() if role.partition("/")[0] == paper}
     return general | {role: name for role, name in special.items() if role}
@@ -133,7 +133,7 @@ def roles_of(config: Mapping[str, Any], paper: str | None) -> dict[str, str]:
 
 def means_of(config: Mapping[str, Any]) -> Mapping[str, list[str]]:
     """Mean → its parts, data sets or other means, in the order of the configuration."""
-    return scale_of(config).get("means", {})
+    return chosen_scale(config).get("means", {})
 
 
 def datasets_behind(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -152,7 +152,7 @@ def datasets_behind(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 def corpus_of(config: Mapping[str, Any], encoder: str) -> str:
     """The corpus that an encoder is pre-trained on."""
-    return config["encoders"][encoder].get("corpus", scale_of(config)["corpus"])
+    return config["encoders"][encoder].get("corpus", chosen_scale(config)["corpus"])
 
 
 def raw_files_of(corpus: Mapping[str, Any]) -> dict[str, str]:
@@ -164,7 +164,7 @@ def raw_files_of(corpus: Mapping[str, Any]) -> dict[str, str]:
 
 def vocabulary_of(config: Mapping[str, Any], corpus: str) -> Vocabulary:
     """The vocabulary of a corpus: its own ``vocabulary_size`` and ``vocabulary_file``, or the scale's."""
-    own, scale = config["corpora"].get(corpus, {}), scale_of(config)
+    own, scale = config["corpora"].get(corpus, {}), chosen_scale(config)
     holder = own if {"vocabulary_size", "vocabulary_file"} & own.keys() else scale
     file = holder.get("vocabulary_file") or ""
     return Vocabulary(holder.get("vocabulary_size", scale["vocabulary_size"]), file, file or f"trained on {corpus}")
@@ -172,7 +172,7 @@ def vocabulary_of(config: Mapping[str, Any], corpus: str) -> Vocabulary:
 
 def vocabulary_corpus(config: Mapping[str, Any], dataset: str) -> str:
     """The corpus with whose vocabulary the texts of a data set are tokenised."""
-    return config["datasets"][dataset].get("vocabulary", scale_of(config)["corpus"])
+    return config["datasets"][dataset].get("vocabulary", chosen_scale(config)["corpus"])
 
 
 def wants_corpus(config: Mapping[str, Any], dataset: str) -> bool:
@@ -183,7 +183,7 @@ def wants_corpus(config: Mapping[str, Any], dataset: str) -> bool:
 
 def articles_of(config: Mapping[str, Any], dataset: str) -> str:
     """The corpus whose articles a data set is made of or searched in, if it :func:`wants_corpus`."""
-    return config["datasets"][dataset].get("corpus", scale_of(config)["corpus"])
+    return config["datasets"][dataset].get("corpus", chosen_scale(config)["corpus"])
 
 
 def reads(config: Mapping[str, Any], encoder: str, dataset: str) -> bool:
@@ -196,7 +196,7 @@ def used_corpora(config: Mapping[str, Any]) -> list[str]:
     """The scale's corpus, and those that its encoders and data sets name besides."""
     named = [corpus_of(config, encoder) for encoder in config["encoders"]]
     named += [vocabulary_corpus(config, dataset) for dataset in config["datasets"]]
-    return list(dict.fromkeys([scale_of(config)["corpus"], *named]))
+    return list(dict.fromkeys([chosen_scale(config)["corpus"], *named]))
 
 
 def check_scale(config: Mapping[str, Any]) -> None:
