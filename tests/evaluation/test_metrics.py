@@ -164,6 +164,10 @@ def test_wrong_inputs_are_named():
     run.doc_ids[0][1] = "a"
     with pytest.raises(DataError, match="occurs twice for query 'q1'"):
         evaluate(run, QRELS, ["mrr"])
+    with pytest.raises(ConfigError, match=r"run is a dict; expected a pretrieve\.Run"):
+        evaluate({"q": {"d": 1.0}}, {"q": {"d": 1}}, ["map"])
+    with pytest.raises(ConfigError, match="qrels are a list; expected query id → document id → grade"):
+        evaluate(make({"q": ["d"]}), [("q", "d", 1)], ["map"])
 
 
 @pytest.mark.parametrize("grade", [0.5, float("nan"), float("inf"), "1", None])

@@ -131,12 +131,16 @@ def evaluate(
     The qrels define the queries: one that is missing from the run, or has no hits, counts 0; one that only the run
     has is omitted. Documents of grade 0 are judged and not relevant. A query without relevant documents counts 0.
 
-    Raises ConfigError when a metric is unknown or none is asked for, or ``hits@k`` is and there are no ``answers``, and
-    DataError when the qrels are empty or have no query of the run, an id is no text or a grade no whole number, a document
-    repeats for a query, a question has no answers, or grades are so large that a metric is not finite.
+    Raises ConfigError when a metric is unknown or none is asked for, ``hits@k`` is and there are no ``answers``, or run or
+    qrels are something else, and DataError when the qrels are empty or have no query of the run, an id is no text or a grade no
+    whole number, a document repeats for a query, a question has no answers, or grades are so large that a metric is not finite.
     """
     if not (metrics := given_texts(metrics, "metrics")):
         raise ConfigError("no metric was asked for; give at least one, such as recall@100.")
+    if not isinstance(run, Run):
+        raise ConfigError(f"run is a {type(run).__name__}; expected a pretrieve.Run(query_ids, doc_ids, scores).")
+    if not isinstance(qrels, Mapping):
+        raise ConfigError(f"qrels are a {type(qrels).__name__}; expected query id → document id → grade.")
     for name in metrics:
         check_metric(name)
         if needs_answers(name) and answers is None:
