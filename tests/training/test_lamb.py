@@ -2,7 +2,8 @@
 
 Seen to fail when: the moments are corrected for their start; the step is not scaled by the length of the weights, or by a length
 that is not cut at 10; a weight of length 0 never moves; the
-decay is left out of the direction, or moves the weights by itself; a second step forgets the moments; ε stands inside the root.
+decay is left out of the direction, or moves the weights by itself; a second step forgets the moments; ε stands inside the root;
+query, key and value, which are one tensor here, are scaled as one layer.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import math
 
 import pytest
 import torch
+from small_body import small_body
 from torch import nn
 
-from pretrieve.training.optimiser import LARGEST_NORM, Lamb
+from pretrieve.models.encoder import make_body
+from pretrieve.training.optimiser import LARGEST_NORM, Lamb, OptimiserConfig, make_optimiser
 
 
 def moved(start: list[float], gradients: list[list[float]], lr: float = 0.1, **options) -> list[list[float]]:
@@ -71,3 +74,27 @@ def test_each_tensor_has_a_length_of_its_own_and_none_without_a_gradient_moves()
     optimiser.step()
     assert small.tolist() == pytest.approx([0.09, 0.09]) and large.tolist() == pytest.approx([4.5, 4.5])
     assert left.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("kind", ["transformer", "t5"])
+def test_query_key_and_value_are_three_layers(kind: str) -> None:
+    """As in SEED-Encoder, where each has a tensor of its own. Values are twenty times as large as queries."""
+    body = make_body(small_body(20, kind=kind), 1)
+    joined = {name: one for name, one in body.named_parameters() if ".qkv." in name}
+    assert len(joined) == (4 if kind == "transformer" else 2)
+    generator, alone = torch.Generator().manual_seed(2), {}
+    for name, one in joined.items():
+        sizes = zip(one.chunk(3), (0.01, 0.1, 0.2), strict=True)
+        parts = [size * torch.randn(part.shape, generator=generator) for part, size in sizes]
+        one.data, alone[name] = torch.cat(parts), [nn.Parameter(part) for part in parts]
+    config = OptimiserConfig(2, 0.1, name="lamb", weight_decay=0.0)
+    optimiser, other = make_optimiser(body, config), Lamb([part for parts in alone.values() for part in parts], 0.1)
+    for _ in range(2):
+        for name, one in joined.items():
+            one.grad = torch.randn(one.shape, generator=generator)
+            for part, gradient in zip(alone[name], one.grad.chunk(3), strict=True):
+                part.grad = gradient.clone()
+        optimiser.step()
+        other.step()
+    for name, one in joined.items():
+        torch.testing.assert_close(one.data, torch.cat([part.data for part in alone[name]]))

@@ -13,8 +13,9 @@ parameter x with gradient g, at step t = 1, 2, …::
     x ← x − lr · max(1e-3, RMS(x)) · u           T5X: multiply_by_parameter_scale; the step is relative to the weights
 
 No momentum and no step size of its own. What differs from T5X: matrices with a side below 128 are factored too (T5X keeps their
-full v); a floor of 1e-30 under v instead of 1e-30 added to g²; torch takes min(lr, 1/√t) for lr, which is lr for the first 1/lr²
-steps (a million at 1e-3). T5X decays no weights and clips no gradient: give ``weight_decay=0, clip=0`` for that.
+full v); query, key and value are one matrix, with one size and common row and column means (T5X: three); a floor of 1e-30 under
+v instead of 1e-30 added to g²; torch takes min(lr, 1/√t) for lr, which is lr for the first 1/lr² steps (a million at 1e-3). T5X
+decays no weights and clips no gradient: give ``weight_decay=0, clip=0`` for that.
 
 **Heads first**: for the first ``heads_steps`` steps only what is trained beside the body learns, then all. A fresh word head or
 decoder sends a trained body large gradients that mean nothing yet, and the body loses what it knows before the head has learnt to
@@ -26,7 +27,7 @@ phase a step is in follows from its number, so a killed run continues in the rig
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 import torch
@@ -132,7 +133,8 @@ class Lamb(torch.optim.Optimizer):
 
     SEED-Encoder's fine-tuning (drivers/run_warmup.py, run_ann.py) calls ``Lamb(parameters, lr, eps=1e-8)`` of its file
     utils/lamb.py, the PyTorch version by cybertronai. It has no bias correction, cuts φ at 10, decays no weights, and takes each
-    tensor as a layer, biases and LayerNorms too. So does this one; the paper corrects m and v for their start at 0.
+    tensor as a layer, biases and LayerNorms too. So does this one; the paper corrects m and v for their start at 0. Query, key
+    and value have a tensor each there; here they are one (``joined``), whose thirds are three layers.
     """
 
     def __init__(
@@ -142,8 +144,10 @@ class Lamb(torch.optim.Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        joined: Collection[torch.Tensor] = (),
     ) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
+        self._joined = frozenset(joined)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -161,10 +165,14 @@ class Lamb(torch.optim.Optimizer):
         square = state["square"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
         update = mean / (square.sqrt() + group["eps"])
         update.add_(parameter, alpha=group["weight_decay"])
-        # Norms stay on the device: to ask for them would make the processor wait at every parameter.
-        weights, length = parameter.norm().clamp(max=LARGEST_NORM), update.norm()
-        ratio = torch.where((weights > 0) & (length > 0), weights / length, torch.ones_like(weights))
-        parameter.sub_(group["lr"] * ratio * update)
+        layers = [(parameter, update)]
+        if parameter in self._joined:
+            layers = zip(parameter.chunk(3), update.chunk(3), strict=True)
+        for layer, step in layers:
+            # Norms stay on the device: to ask for them would make the processor wait at every parameter.
+            weights, length = layer.norm().clamp(max=LARGEST_NORM), step.norm()
+            ratio = torch.where((weights > 0) & (length > 0), weights / length, torch.ones_like(weights))
+            layer.sub_(group["lr"] * ratio * step)
 
 
 def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.Optimizer:
@@ -179,7 +187,8 @@ def make_optimiser(module: nn.Module, config: OptimiserConfig) -> torch.optim.Op
         return torch.optim.Adafactor(groups, lr=config.learning_rate, beta2_decay=-0.8, eps=ADAFACTOR_EPS, d=1.0)
     betas = (config.beta1, config.beta2)
     if config.name == "lamb":
-        return Lamb(groups, config.learning_rate, betas, config.eps)
+        joined = [parameter for name, parameter in module.named_parameters() if "qkv" in name.split(".")]
+        return Lamb(groups, config.learning_rate, betas, config.eps, joined=joined)
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, eps=config.eps, fused=True)
 
 
