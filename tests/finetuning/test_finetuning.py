@@ -4,7 +4,8 @@ The parts are tested by themselves: losses, groups, ranking, validation, ance, d
 
 Seen to fail when: the last snapshot is kept; a resumed run forgets the best weights; questions without answer are trained
 on; the encoder's similarity is kept in place of the recipe's; a continued recipe begins with the encoder; the key of a run's
-checkpoints leaves out its negatives; epochs are chosen by the highest loss, or trained again; the lists of ANCE, the
+checkpoints leaves out its negatives; epochs are chosen by the highest loss, or by that of weights that are not kept, or trained
+again; the first process removes a search of epochs that others have not read; the lists of ANCE, the
 teacher's scores or the runs on the way are not kept; snapshots are looked for where there are no steps.
 """
 
@@ -36,6 +37,7 @@ from pretrieve.retrieval.negatives import Negatives, read_negatives, write_negat
 from pretrieve.retrieval.trec_run import read_trec
 from pretrieve.tasks.dataset import Dataset
 from pretrieve.training.device import choose_device
+from pretrieve.training.processes import Processes
 
 SMALL = {
     "query_length": 8,
@@ -126,6 +128,36 @@ def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, mon
     one, other = (load_file(place / "model.safetensors") for place in (plain, out))
     assert all(torch.equal(one[name], other[name]) for name in one)
     assert not (tmp_path / "work").exists()
+
+
+def test_a_search_of_epochs_compares_the_weights_that_are_kept(task, encoder_dir, tmp_path, monkeypatch) -> None:
+    """Of 1 and 3 epochs: start, half, end. 3 ends lower, but of each the weights of the half are kept."""
+    losses = iter([5.0, 1.0, 4.0, 5.0, 2.0, 3.0])
+    monkeypatch.setattr(validation.BestSnapshot, "_loss", lambda self: next(losses))
+    _, out = tune(task, encoder_dir, tmp_path, options_of("reqa", **REQA, snapshots=2) | {"epochs": [1, 3]})
+    about = json.loads((out / "pretrieve.json").read_text())
+    assert about["epochs_searched"] == {"1": 1.0, "3": 2.0}
+    assert about["finetuning"]["epochs"] == 1 and about["best_step"] == 1
+
+
+def test_no_process_removes_a_search_that_another_one_reads(task, encoder_dir, tmp_path, monkeypatch) -> None:
+    """A search that was killed while its model was copied: nothing is left to train, where processes would wait."""
+    searched, there = options_of("reqa", **REQA, snapshots=1) | {"epochs": [1, 3]}, []
+
+    class Slow(Processes):
+        def wait(self) -> None:
+            there.append((tmp_path / "work").is_dir())
+
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr("shutil.copytree", interrupted)
+        tune(task, encoder_dir, tmp_path, searched)
+    tune(task, encoder_dir, tmp_path, searched, processes=Slow())
+    # Before and after each number is looked up, and once more before all is removed; the end.
+    assert there == [True] * 5 + [False]
+
+
+def interrupted(*args: Any, **kwargs: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_killed_search_of_epochs_begins_again_with_other_code(

@@ -55,7 +55,7 @@ def finetune(
 ) -> Outcome:
     """Fine-tune and write the directory ``out``: model, ``pretrieve.json`` and learning curve.
 
-    Where ``epochs`` of the options is a list, the model is that of the number with the lowest validation loss at its end.
+    Where ``epochs`` of the options is a list, the model is that of the number with the lowest validation loss.
     A model of the same run that is there already stays, and the outcome has no tokens.
     ``stop``: see :func:`pretrieve.training.loop.train`.
 
@@ -113,9 +113,9 @@ def _kept(out: Path) -> Outcome:
 
 
 def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], bool] | None) -> Outcome:
-    """Train once for each number of epochs, each with a schedule of its own, and keep the one with the lowest validation loss
-    (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search continues with the
-    first number that is not done."""
+    """Train once for each number of epochs, each with a schedule of its own, and keep the one whose weights have the lowest
+    validation loss (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search
+    continues with the first number that is not done."""
     processes, found, numbers = run.processes, {}, run.options["epochs"]
     options = {**run.options, "snapshots": max(1, run.options["snapshots"])}
     parts = [replace(run, options=options | {"epochs": n}, work=run.work / f"epochs{n:g}") for n in numbers]
@@ -124,7 +124,9 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
         return _kept(out)
     for part in parts:
         note = part.work / "done.json"
-        if not note.is_file() or json.loads(note.read_text(encoding="utf-8"))["key"] != key:
+        known = note.is_file() and json.loads(note.read_text(encoding="utf-8"))["key"] == key
+        processes.wait()  # all have looked before the first one writes
+        if not known:
             outcome = finetune(part, part.work / "made", seconds, stop)
             if processes.first:
                 looks = json.loads((part.work / "made/pretrieve.json").read_text(encoding="utf-8")).get("validation")
@@ -134,10 +136,11 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
                         f"few_epochs={numbers} by validation loss; take a larger training-set size, or set "
                         "few_epochs: []."
                     )
-                done = {"key": key, "loss": looks[-1]["loss"], "tokens": outcome.tokens, "wall_s": outcome.wall_s}
-                write_json(note, done)
-            processes.wait()
+                loss = min(look["loss"] for look in looks)
+                write_json(note, {"key": key, "loss": loss, "tokens": outcome.tokens, "wall_s": outcome.wall_s})
+        processes.wait()
         found[f"{part.options['epochs']:g}"] = json.loads(note.read_text(encoding="utf-8"))
+    processes.wait()  # all have read before the first one removes
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
         shutil.rmtree(out, ignore_errors=True)
