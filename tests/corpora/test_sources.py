@@ -69,6 +69,17 @@ def test_a_wrong_mirror_is_passed_over(tmp_path: Path, source: Source) -> None:
     assert (tmp_path / "t").read_bytes() == GOOD
 
 
+def test_a_mirror_that_cannot_be_read_is_passed_over(tmp_path: Path, source: Source) -> None:
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror/file.bin").symlink_to(
+        "/proc/self/mem"
+    )  # its first byte is an input/output error, also for root
+    assert "pretrieve_test_data" in fetch(source, tmp_path / "t", tmp_path / "mirror")
+    with pytest.raises(DataError, match=r"mirror/file\.bin cannot be read: Input/output error; expected .*by hand"):
+        fetch(replace(source, package="no_such_package_here"), tmp_path / "t", tmp_path / "mirror")
+    assert (tmp_path / "t").read_bytes() == GOOD
+
+
 def test_a_damaged_file_is_named_and_replaces_nothing(tmp_path: Path, source: Source) -> None:
     mirror = mirror_with(tmp_path, b"damaged")
     target = tmp_path / "t"

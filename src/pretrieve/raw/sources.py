@@ -228,8 +228,8 @@ def _wanted(source: Source, expected: Checksum) -> str:
     return f"expected {source.expected}" + (f" ({source.bytes:,} bytes)" if source.bytes else "")
 
 
-class _Wrong(Exception):
-    """The file is not as it must be."""
+class _Wrong(DataError):
+    """The file is not as it must be. No disk error of the target, whatever its text says."""
 
 
 def _take(
@@ -261,13 +261,15 @@ def _take(
 
 
 def _blocks(candidate: Candidate) -> Iterator[bytes]:
-    """The content of a candidate; what is wrong with its packing is :class:`_Wrong`, and never what is wrong with the target."""
+    """The content of a candidate; that it cannot be read or unpacked is :class:`_Wrong`, not what is wrong with the target."""
     try:
         with candidate.open() as stream:
             while block := stream.read(1 << 20):
                 yield block
     except DataError as error:
         raise _Wrong(str(error)) from None
+    except OSError as error:
+        raise _Wrong(f"{candidate.path} cannot be read: {error.strerror}") from None
 
 
 def _done(source: Source, expected: Checksum, records: Path, found: Digests, origin: str) -> str:
