@@ -113,6 +113,17 @@ def test_nothing_fits(project: list[Job]) -> None:
     assert not Path("out.tar.xz").exists()
 
 
+def test_the_code_is_measured_as_it_is_packed(project: list[Job], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal files take no room, and a limit that the code alone exceeds is said to be that."""
+    Path("module.py").write_bytes(os.urandom(50 << 10))
+    monkeypatch.setattr(pack, "code_files", lambda: dict.fromkeys(("a.py", "b.py", "c.py"), Path("module.py")))
+    made = pack.write_bundle(Asked("demo"), project, scores_of(project), Path("out.tar.xz"), 150 << 10)
+    assert len(made.jobs) == 5 and made.size <= 150 << 10
+    with pytest.raises(ConfigError, match=r"the code alone takes 0\.05 MiB of 0\.02; raise --limit"):
+        pack.write_bundle(Asked("demo"), project, scores_of(project), Path("none.tar.xz"), 20 << 10)
+    assert not Path("none.tar.xz").exists()
+
+
 @pytest.fixture
 def about(project: list[Job], monkeypatch: pytest.MonkeyPatch) -> dict:
     monkeypatch.setattr(unpack, "code_of", lambda call: "same")

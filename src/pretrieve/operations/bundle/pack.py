@@ -107,10 +107,14 @@ def write_bundle(
     """Write jobs and their data, which exist, without what exceeds ``limit`` bytes. cells: metrics file → how many need it; runs:
     those that have to come back; whole: tasks that are packed with answers and passages. Raises ConfigError when nothing fits."""
     sizes = _Sizes(whole)
-    code = sum(packed_size(file) for file in code_files().values())
+    code = packed_size(b"".join(file.read_bytes() for file in code_files().values()))
     ratio = QUICK
     while True:
-        kept, left_out = fit(jobs, cells, sizes, limit / ratio - code)
+        if (room := limit / ratio - code) <= 0:
+            raise ConfigError(
+                f"the bundle: the code alone takes {code * ratio / 2**20:.2f} MiB of {limit / 2**20:.2f}; raise --limit."
+            )
+        kept, left_out = fit(jobs, cells, sizes, room)
         thin, files = sizes.thin(kept), {place: data_files(place, place in whole) for place in data_places(kept)}
         members = {"jobs.json": _json([job.as_json() for job in kept]), "README.txt": README.encode(), **code_files()}
         for of_place in files.values():
