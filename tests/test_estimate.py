@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pretrieve.base.errors import ConfigError, DataError
+from pretrieve.commands.estimate import machines_of
 from pretrieve.finetuning.groups import steps_for
 from pretrieve.models.config import BodyConfig
 from pretrieve.operations.estimate import calibrate
@@ -141,6 +142,15 @@ def test_a_gpu_that_nobody_measured() -> None:
         assumed_gpu("a10", RATES)
     with pytest.raises(ConfigError, match=r"mfu 35"):
         assumed_gpu("a100", RATES, 35)
+    assert assumed_gpu("a100", RATES, 1.0).encode == 312e12  # no more than the peak
+
+
+@pytest.mark.parametrize(("gpus", "device", "why"), [(0, "cpu", "give --gpus N"), (2, "cuda", "leave one of them out")])
+def test_a_kind_of_gpu_that_would_not_be_looked_at(tmp_path: Path, gpus: int, device: str, why: str) -> None:
+    replace(RATES, device=device).write(tmp_path / "rates.json")
+    given = SimpleNamespace(gpu="h100", gpus=gpus, gpus_per_job=8, cores=1, rates=[tmp_path / "rates.json"], mfu=0.35)
+    with pytest.raises(ConfigError, match=f"--gpu h100: .*{why}"):
+        machines_of(given, SimpleNamespace(config={}))
 
 
 def test_a_container_has_no_more_cores_than_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,6 +69,10 @@ def machines_of(arguments: argparse.Namespace, plan: Plan) -> Machines:
             "GPUs, and 1 or more of the others."
         )
     known = {rates.device: rates for rates in map(read_rates, arguments.rates)}
+    if arguments.gpu is not None and not arguments.gpus:
+        raise ConfigError(f"--gpu {arguments.gpu}: everything is on cores here; give --gpus N, too.")
+    if arguments.gpu is not None and "cuda" in known:
+        raise ConfigError(f"--gpu {arguments.gpu}: --rates has a GPU, {known['cuda'].machine}; leave one of them out.")
     if "cpu" not in known:
         print("measuring this machine …", file=sys.stderr, flush=True)
         known["cpu"] = measured(plan, core=True)
