@@ -136,13 +136,18 @@ def test_without_questions_the_documents_can_be_searched(small: Workflow, tmp_pa
     folder = lines_of(small.folder / "unasked", ["the green harbour", "a red mountain", "one blue river"])
     (folder / "queries.jsonl").unlink()
     (folder / "qrels/test.tsv").unlink()
+    root = small.folder / "results/demo/my_corpus"
+    root.mkdir(parents=True, exist_ok=True)
+    of_another = [root / name for name in ("table.csv", "table.md", "table.html", "choice.json", "hybrids.json")]
+    for file in of_another:
+        file.write_text("of the corpus before")
     ended = small.run("--cores", "2", "my_corpus_plan", "--config", "my_corpus=unasked")
     assert "no questions: nothing is compared" in ended.text and "pretrieve search --index" in ended.text
     ended = small.run(  # as make my-corpus goes on
         *("--cores", "2", TARGET, "--configfile", "results/demo/my_corpus/plan.yaml", "--config", "my_corpus=unasked")
     )
     assert ended.code == 0, ended.text
-    root = small.folder / "results/demo/my_corpus"
+    assert not any(file.exists() for file in of_another), "a comparison beside another corpus's retriever"
     assert (root / "plan.yaml").is_file() and ended.count("pretrain") == 0
     assert (root / "benchmarks/my_corpus_plan.tsv").is_file(), "a run of this job alone reports a time"
     run = pretrieve.load_index(root / "retriever").rank(["which mountain"], 3, ["q"])
