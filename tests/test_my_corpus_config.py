@@ -271,6 +271,14 @@ def test_all_rows_read_as_much_as_the_recipe(folder: Path, config: dict) -> None
         ("passage_length", 4096, "passage_length: 4096 is not allowed; expected 7 to 512"),
         ("passage_length", 6, "my_corpus_options.passage_length: 6 is not allowed; expected 7 to 512"),
         ("depth", 20, "my_corpus_options.depth: 20 hits of a query are too few for the metrics; expected 100 or more"),
+        (
+            "budgets",
+            {
+                name: {"batch": 4, "steps": 20, "learning_rate": 1.0e-5, "heads_steps": 30, "heads_rate": 1.0e-3}
+                for name in ("scratch", "continued", "pairs")
+            },
+            "config: my_corpus_options.budgets.[a-z]+.heads_steps: 30 of 20 steps; expected fewer",
+        ),
         ("depth", 2**31, "my_corpus_options.depth: 2147483648 is not allowed: .* the maximum of 2147483647"),
         (
             "language",

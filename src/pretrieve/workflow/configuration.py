@@ -130,8 +130,9 @@ def check_config(config: Mapping[str, Any], table_names: Collection[str]) -> Non
     check_scale(config)
     check_search(config)
     check_names(f"{where}.pretraining.options", sorted(scale["pretraining"]["options"]), OPTIONS)
+    budgets = "my_corpus_options" if "my_corpus_found" in config else f"{where}.pretraining"  # the keys of a user
     for name, budget in scale["pretraining"]["budgets"].items():
-        here = f"config: {where}.pretraining.budgets.{name}"
+        here = f"config: {budgets}.budgets.{name}"
         if ("steps" in budget) == ("epochs" in budget):
             raise ConfigError(f"{here}: found {', '.join(budget)}; expected either steps or epochs")
         if not budget.get("heads_steps", 0) < budget.get("steps", NO_LIMIT):
