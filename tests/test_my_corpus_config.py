@@ -490,3 +490,15 @@ def test_a_place_that_is_no_folder_of_beirs_is_converted(
         assert made["datasets"]["my-corpus"]["conventions"] == ["drop-identical-ids"], "whose they are, its name says"
     with pytest.raises(PretrieveError, match="none: no such file or folder"):
         my_corpus.with_my_corpus(config | {"my_corpus": "none"})
+
+
+def test_judgements_that_the_conversion_has_no_ids_for(
+    folder: Path, config: dict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The note that says why was lost with the error."""
+    monkeypatch.chdir(tmp_path)
+    documents = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    (folder / "corpus.jsonl").unlink()
+    (folder / "corpus.csv").write_text("\n".join(["note,text", *(f"{one['_id']},{one['text']}" for one in documents)]))
+    with pytest.raises(PretrieveError, match="is not an _id of .*Note on corpus.jsonl: table without a column of ids"):
+        my_corpus.with_my_corpus(config | {"my_corpus": str(folder)})

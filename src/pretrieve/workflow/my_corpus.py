@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pretrieve.base.code_folder import CODE
-from pretrieve.base.errors import ConfigError, nearest
+from pretrieve.base.errors import ConfigError, DataError, nearest
 from pretrieve.base.progress import VARIABLE
 from pretrieve.benchmarks.official.beir_sets import set_called
 from pretrieve.pretraining.objectives import PAIR_TASKS
@@ -113,7 +113,10 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
     made = Path(f"results/{config['scale']}/my_corpus/documents")
     corpus, notes = converted(place, made, wanted, stage_code("make_corpus.py"))
     beside = folder if folder.is_dir() else folder.parent if folder.is_file() else made
-    found = look_at(beside, corpus, language)
+    try:
+        found = look_at(beside, corpus, language)
+    except DataError as error:  # an id may be missing for what the conversion says, such as a table without a column of ids
+        raise DataError(" ".join([str(error), *(f"Note on {corpus.name}: {note}." for note in notes)])) from None
     return replace(found, notes=(*notes, *found.notes))
 
 
