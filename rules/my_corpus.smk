@@ -219,7 +219,9 @@ else:
                 code=stage_code("index.py", entries=DATA.contents_of(DATA.corpus_raw_files(my_corpus.NAME))),
                 language=config["bm25"]["language"],
                 # Of a corpus with questions, which was here before: what it recommends is not in this retriever.
-                others=[f"{ROOT}/{name}" for name in ("table.csv", "table.md", "table.html", "choice.json", "hybrids.json")],
+                others=[
+                    f"{ROOT}/{name}" for name in ("table.csv", "table.md", "table.html", "choice.json", "hybrids.json")
+                ],
             message:
                 "Indexing the documents"
             shell:
