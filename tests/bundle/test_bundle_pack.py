@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pretrieve.base.errors import ConfigError
+from pretrieve.base.files import sha256_of
 from pretrieve.operations.bundle import contents, pack, unpack
 from pretrieve.operations.bundle.archive import sums_of
 from pretrieve.operations.bundle.contents import Asked
@@ -168,25 +169,25 @@ def test_runs_that_come_back_are_named(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_all_is_taken(project: list[Job], about: dict) -> None:
-    taken = unpack.choose(project, project, about)
+    taken = unpack.choose(project, project, about, {})
     assert taken.jobs == project and taken.refused == {}
 
 
 def test_what_came_of_other_data_is_not(project: list[Job], about: dict) -> None:
     Path(f"{ROOT}/tasks/large/passages/tokens.bin").write_bytes(b"other")
-    taken = unpack.choose(project, project, about)
+    taken = unpack.choose(project, project, about, {})
     assert len(taken.jobs) == 5 and not [one for one in taken.jobs if "large" in one.name]
     place = f"{ROOT}/tasks/large"
     assert set(taken.refused.values()) == {f"was made from other data than {place} now"}
     shutil.rmtree(place)  # another checkout
-    refused = unpack.choose(project, project, about).refused
+    refused = unpack.choose(project, project, about, {}).refused
     assert set(refused.values()) == {f"was made from other data than {place} (not made here yet) now"}
 
 
 def test_an_unfinished_job_waits_with_what_comes_of_it(project: list[Job], about: dict) -> None:
     missing = next(one for one in project if one.call.program == "finetune" and "large" in one.name)
     here = [one for one in project if one is not missing]
-    taken = unpack.choose(here, project, about)
+    taken = unpack.choose(here, project, about, {})
     assert len(taken.jobs) == 5 and "waits for 1 other training-set sizes of its job" in taken.refused.values()
     assert "was made from a result that is not taken" in taken.refused.values()
 
@@ -197,12 +198,27 @@ def test_done_and_changed_ones_are_named(project: list[Job], about: dict) -> Non
         Path(file).parent.mkdir(parents=True, exist_ok=True)
         Path(file).touch()
     wanted = [one for one in project if one.call.program != "retrieve" or "small" in one.name]
-    taken = unpack.choose(project, wanted, about)
+    taken = unpack.choose(project, wanted, about, {})
     assert taken.refused[scores.name] == "is done already"
     assert "is not asked for with these arguments any more" in taken.refused.values()
 
 
+def test_what_was_made_from_a_model_that_was_made_again_here_is_not_taken(project: list[Job], about: dict) -> None:
+    """Slices may come one by one, so the model may be one that an earlier slice brought."""
+    (encoder,) = {place for one in project if one.call.program == "pretrain" for place in one.call.makes}
+    cost = Path(encoder, "cost.json")
+    cost.parent.mkdir(parents=True)
+    cost.write_text('{"wall_s": 1.5}')
+    wanted = [one for one in project if one.call.program != "pretrain"]
+    refused = unpack.choose(wanted, wanted, about, {}).refused
+    assert {*refused} == {one.name for one in wanted}
+    assert {*refused.values()} == {f"was made from other data than {encoder} now"}
+    taken = unpack.choose(wanted, wanted, about, {str(cost): sha256_of(cost)})
+    assert taken.jobs == wanted and taken.refused == {}
+    assert unpack.choose(project, project, about, {}).jobs == project, "with the model, which is placed anew"
+
+
 def test_results_of_other_code_need_a_word(project: list[Job], about: dict) -> None:
     other = [replace(one, code="other") for one in project]
-    assert unpack.choose(other, project, about).jobs == []
-    assert len(unpack.choose(other, project, about, any_code=True).jobs) == len(project)
+    assert unpack.choose(other, project, about, {}).jobs == []
+    assert len(unpack.choose(other, project, about, {}, any_code=True).jobs) == len(project)

@@ -241,7 +241,7 @@ def test_results_of_other_settings_or_data_are_not_taken(
     monkeypatch.setattr(contents, "read_config", partial(read_config, code_folder=other.folder))
     asked = Asked(about["scale"], *(tuple(about[key]) for key in ("tables", "config", "files")))
     jobs = [Job.from_json(entry["job"]) for entry in manifest["jobs"].values()]
-    taken = choose(jobs, remaining(asked, asked.cells(asked.plan())), about)
+    taken = choose(jobs, remaining(asked, asked.cells(asked.plan())), about, {})
     assert {job.name for job in taken.jobs} >= {f"pretrain {MLM}/seed1"}
     assert not [job for job in taken.jobs if ".reqa-" in job.name or ".glue-" in job.name]
     reasons = set(taken.refused.values())

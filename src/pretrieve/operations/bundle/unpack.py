@@ -1,8 +1,9 @@
 """From a slice's folder back into the workflow: ``make unbundle FILE=…``.
 
 A result is accepted only where Snakemake would make the same one: the workflow still needs the call, with the same arguments,
-whose key is the job's id; code and data behind it are those of the bundle; and all training-set sizes of its job are there, since
-Snakemake takes only whole jobs as done. Everything else is named, with the reason, and not placed.
+whose key is the job's id; code and data behind it are those of the bundle; the models that it was made from are not others, made
+here meanwhile; and all training-set sizes of its job are there, since Snakemake takes only whole jobs as done. Everything else is
+named, with the reason, and not placed.
 
 Files are put in their places in the order of the jobs, so that none is older than what it was made from. Runs that came without
 scores are then scored. Last, ``snakemake --touch`` notes for each job the arguments and inputs that it has now
@@ -21,11 +22,13 @@ from typing import Any
 from pretrieve.base.errors import DataError
 from pretrieve.base.files import sha256_of, unfinished, whole_file, write_json
 from pretrieve.base.inside import inside
-from pretrieve.operations.bundle.arrived import arrived, asked_by, unpack
+from pretrieve.base.paths import cost_beside
+from pretrieve.operations.bundle.arrived import LARGEST, arrived, asked_by, unpack
 from pretrieve.operations.bundle.contents import Asked, check_alone, code_of, data_files, remaining, touch
 from pretrieve.operations.bundle.jobs import Job, dependents
 from pretrieve.operations.bundle.programs import score
 from pretrieve.operations.bundle.results import MANIFEST, is_of, slices_in
+from pretrieve.raw.json_file import read_json
 
 
 @dataclass
@@ -61,7 +64,8 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
     asked = asked_by(about, given)
     plan = asked.plan()
     wanted = remaining(asked, asked.cells(plan))
-    taken = choose([job for _, jobs in came.values() for job in jobs], wanted, about, any_code)
+    costs = _costs(plan.root, manifests)
+    taken = choose([job for _, jobs in came.values() for job in jobs], wanted, about, costs, any_code)
     if not taken.jobs:
         return taken
     check_alone(plan.root)
@@ -80,13 +84,13 @@ def unbundle(folder: Path, any_code: bool = False, given: Sequence[str] = ()) ->
                 Path(file).unlink(missing_ok=True)
     finally:
         shutil.rmtree(place, ignore_errors=True)
+    for path, (manifest, _) in came.items():
+        kept = inside(plan.root, f"bundles/{about['bundle']}-{path.name}.json", f"{folder}: slice")
+        write_json(kept, manifest)
     # First what is whole: scoring takes long, and models of a call that is killed there would never be noted.
     _note(asked, [job for job in taken.jobs if job not in unscored])
     for job in unscored:
         score(job.call)
-    for path, (manifest, _) in came.items():
-        kept = inside(plan.root, f"bundles/{about['bundle']}-{path.name}.json", f"{folder}: slice")
-        write_json(kept, manifest)
     _note(asked, unscored)
     return taken
 
@@ -109,14 +113,31 @@ def _note(asked: Asked, jobs: Iterable[Job]) -> None:
         touch(asked, ends)
 
 
-def choose(jobs: Sequence[Job], wanted: Sequence[Job], about: Mapping[str, Any], any_code: bool = False) -> Taken:
-    """Which results are those that the workflow asks for now; ``about``: the bundle's manifest. Jobs are matched by their ids,
-    and the workflow's own are used: no path comes from a slice."""
+def _costs(root: str, manifests: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Cost file → its sha256, of what these slices and earlier ones of their bundle brought. It tells one run from another, for
+    it has the run's seconds."""
+    kept = sorted(Path(root, "bundles").glob(f"{manifests[0]['bundle']['bundle']}-*.json"))
+    every = [*(read_json(path, "the manifest of a slice", most=LARGEST) for path in kept), *manifests]
+    members = [entry for manifest in every for own in manifest["members"].values() for entry in own.items()]
+    return {name: sums["sha256"] for name, sums in members if name.endswith("cost.json")}
+
+
+def choose(
+    jobs: Sequence[Job],
+    wanted: Sequence[Job],
+    about: Mapping[str, Any],
+    costs: Mapping[str, str],
+    any_code: bool = False,
+) -> Taken:
+    """Which results are those that the workflow asks for now; ``about``: the bundle's manifest; costs: :func:`_costs`. Jobs are
+    matched by their ids, and the workflow's own are used: no path comes from a slice."""
     own = {job.id: job for job in wanted}
     came = {job.id: job for job in jobs}
     here = [own.get(job.id, job) for job in came.values()]
     root = f"results/{about['scale']}"
-    places = _stale({place for job in here if job.id in own for place in job.call.needs}, about["data"])
+    needed = {place for job in here if job.id in own for place in job.call.needs}
+    to_come = {place for job in wanted for place in job.call.makes}
+    places = [*_stale(needed, about["data"]), *_made_here(needed - about["data"].keys() - to_come, costs)]
     stale = {job.id for job in dependents(places, here)}
     refused: dict[str, str] = {}  # id of a job → why
     for job in here:
@@ -165,6 +186,12 @@ def _stale(places: Iterable[str], data: Mapping[str, Mapping[str, str]]) -> list
         if any(name not in files or sha256_of(files[name]) != digest for name, digest in data[place].items()):
             stale.append(place)
     return stale
+
+
+def _made_here(places: Iterable[str], costs: Mapping[str, str]) -> list[str]:
+    """The places of models and negatives that are here and that no slice brought."""
+    files = {place: f"{place}/cost.json" if Path(place).is_dir() else cost_beside(place) for place in sorted(places)}
+    return [place for place, file in files.items() if Path(file).is_file() and sha256_of(file) != costs.get(file)]
 
 
 def _is_there(file: str, root: str) -> bool:
