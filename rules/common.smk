@@ -107,8 +107,8 @@ def of(function, *names):
 
 
 def without_dates(files):
-    """Files, of which those of one's own corpus are read again for their contents (:meth:`DataRules.contents_of`) alone: Snakemake
-    compares those of files below 1 MB only, and takes a new date of a larger one for a new text."""
+    """The files; of one's own corpus, whatever their dates. Snakemake compares contents below 1 MB only, and takes a new date of a
+    larger file for a new text; what these files hold is a parameter of their jobs (:meth:`DataRules.contents_of`)."""
     return [ancient(file) if DATA.contents_of([file]) else file for file in files]
 
 

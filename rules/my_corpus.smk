@@ -218,7 +218,7 @@ else:
             params:
                 code=stage_code("index.py", entries=DATA.contents_of(DATA.corpus_raw_files(my_corpus.NAME))),
                 language=config["bm25"]["language"],
-                # Of a corpus with questions, which was here before: what it recommends is not in this retriever.
+                # Left by another corpus, which had questions: what they recommend is not in this retriever.
                 others=[
                     f"{ROOT}/{name}" for name in ("table.csv", "table.md", "table.html", "choice.json", "hybrids.json")
                 ],

@@ -70,7 +70,7 @@ def machines_of(arguments: argparse.Namespace, plan: Plan) -> Machines:
         )
     known = {rates.device: rates for rates in map(read_rates, arguments.rates)}
     if arguments.gpu is not None and not arguments.gpus:
-        raise ConfigError(f"--gpu {arguments.gpu}: everything is on cores here; give --gpus N, too.")
+        raise ConfigError(f"--gpu {arguments.gpu}: without GPUs it changes nothing; give --gpus N, too.")
     if arguments.gpu is not None and "cuda" in known:
         raise ConfigError(f"--gpu {arguments.gpu}: --rates has a GPU, {known['cuda'].machine}; leave one of them out.")
     if "cpu" not in known:

@@ -187,8 +187,8 @@ def converted(place: str, folder: Path, wanted: Wanted, code: str = "") -> Conve
     Raises DataError as :func:`source_of`, the readers, and where there is no document.
     """
     source = source_of(place)
-    # Programs that copy, pack and mirror files put back the date of the contents, not that of the change (ctime).
-    stats = [(str(file), (of := file.stat()).st_size, of.st_mtime_ns, of.st_ctime_ns) for file in source.files]
+    # cp -p, archives and mirrors set the date of the contents (mtime); they cannot set that of the last change (ctime).
+    stats = [(str(file), (stat := file.stat()).st_size, stat.st_mtime_ns, stat.st_ctime_ns) for file in source.files]
     key = hashlib.sha256(repr((source.kind, place, stats, wanted, code, factor())).encode()).hexdigest()
     corpus, record = folder / "corpus.jsonl", folder / "made_of.json"
     known = _recorded(record) if record.is_file() and corpus.is_file() else {}

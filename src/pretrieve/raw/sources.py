@@ -229,7 +229,7 @@ def _wanted(source: Source, expected: Checksum) -> str:
 
 
 class _Wrong(DataError):
-    """The file is not as it must be. No disk error of the target, whatever its text says."""
+    """The file is not as it must be. As a DataError it is not taken for a disk error of the target."""
 
 
 def _take(

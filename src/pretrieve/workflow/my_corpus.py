@@ -115,7 +115,7 @@ def looked_at(config: Mapping[str, Any]) -> Folder:
     beside = folder if folder.is_dir() else folder.parent if folder.is_file() else made
     try:
         found = look_at(beside, corpus, language)
-    except DataError as error:  # an id may be unknown for what the conversion noted, such as that a table has none
+    except DataError as error:  # the notes may say why an id is unknown: a table without a column of ids
         raise DataError(" ".join([str(error), *(f"Note on {corpus.name}: {note}." for note in notes)])) from None
     return replace(found, notes=(*notes, *found.notes))
 
