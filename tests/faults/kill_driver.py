@@ -15,6 +15,7 @@ of a training that is then in the middle. It ends with an error, and says why, w
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import re
@@ -147,14 +148,21 @@ def marker_name(file: str, room: int = 254) -> str:
 
 
 def recorded(folder: Path) -> dict[str, int]:
-    """What Snakemake has recorded as done among what is trained, embedded and searched → time of its file."""
-    mark, found = folder / ".snakemake/incomplete", {}
+    """What Snakemake has recorded as done among what is trained, embedded and searched → time of its file.
+
+    Snakemake writes the records of all outputs of a job, and then takes their marks away one by one. If it is killed in
+    between, it makes all of them again; so a job counts when none of its outputs is marked.
+    """
+    mark, records, found = folder / ".snakemake/incomplete", folder / ".snakemake/metadata", {}
+    job_of = lambda marker: json.loads((records / marker).read_text())["job_hash"]
+    marked = [path.relative_to(mark) for path in mark.rglob("*") if path.is_file()]
+    unfinished = {job_of(marker) for marker in marked if (records / marker).exists()}
     for stage in ("encoders", "retrievers", "runs") if mark.is_dir() else ():
         for place, _, names in os.walk(folder / "results/demo" / stage):
             for file in (Path(place, name) for name in names if name.endswith(("model.safetensors", ".trec.gz"))):
-                name = str(file.relative_to(folder))
+                marker = marker_name(name := str(file.relative_to(folder)))
                 with suppress(FileNotFoundError):  # a job that lives on may remove it
-                    if not (mark / marker_name(name)).exists():
+                    if not (mark / marker).exists() and job_of(marker) not in unfinished:
                         found[name] = file.stat().st_mtime_ns
     return found
 

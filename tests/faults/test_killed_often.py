@@ -6,13 +6,14 @@ programs lock their logs and not a file beside them (Snakemake removes a log bef
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import time
 from pathlib import Path
 
-from kill_driver import KINDS, Watched, kill_often, steps_of
+from kill_driver import KINDS, Watched, kill_often, marker_name, recorded, steps_of
 from miniature import Workflow, clone
 from tiny_science import ENCODERS, change_config
 
@@ -24,6 +25,19 @@ def test_a_run_that_is_killed_again_and_again_ends_as_if_nothing_was(untouched, 
     outcome = kill_often(lambda number: clone(untouched, fault_folders / f"killed{number}"), undisturbed, 3, 7, 12.0)
     assert [kill.kind for kill in outcome.kills] == list(KINDS)
     assert outcome.runs >= 1
+
+
+def test_a_job_counts_as_done_when_all_its_outputs_are_recorded(undisturbed: Workflow, tmp_path: Path):
+    """Snakemake takes the marks of a job's outputs away one by one, and may be killed in between."""
+    folder = clone(undisturbed, tmp_path / "folder").folder
+    job = {
+        name: json.loads((folder / ".snakemake/metadata" / marker_name(name)).read_text())["job_hash"]
+        for name in recorded(folder)
+    }
+    marked = next(name for name, number in job.items() if list(job.values()).count(number) > 1)
+    (folder / ".snakemake/incomplete" / marker_name(marked)).write_text("{}")
+    siblings = {name for name in job if job[name] == job[marked]}
+    assert recorded(folder).keys() == job.keys() - siblings
 
 
 def test_a_job_that_outlives_snakemake_is_waited_for_and_its_work_is_not_lost(
