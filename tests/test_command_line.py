@@ -9,15 +9,14 @@ from __future__ import annotations
 import re
 import sys
 from argparse import ArgumentTypeError
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from pretrieve.__main__ import COMMANDS, main, module_of, overview
+from pretrieve.__main__ import COMMANDS, main, overview
 from pretrieve.base.arguments import json_object, named_values
 from pretrieve.base.errors import ConfigError
-from pretrieve.base.program import run_command
+from pretrieve.base.program import module_of, run_command
 from pretrieve.workflow.stage_code import file_of, stage_sources
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -65,6 +64,7 @@ def test_only_the_command_is_imported(program, words: list[str]) -> None:
 
 def test_a_script_of_a_rule_is_its_command_alone() -> None:
     for name in SCRIPTS:
+        assert f'run_command("{name.replace("_", "-")}")' in (ROOT / f"workflow_scripts/{name}.py").read_text()
         assert file_of(f"{name}.py") == ROOT / f"src/pretrieve/commands/{name}.py"
         modules = stage_sources(f"{name}.py")
         assert not [module for module in modules if module.startswith(("pretrieve.commands", "pretrieve.__main__"))], (
@@ -160,7 +160,7 @@ def test_wrong_values_are_said(words: str, said: str, monkeypatch, capsys, tmp_p
     }
     name, *given = words.split()
     with pytest.raises(SystemExit):
-        run_command(import_module(f"pretrieve.commands.{name}"), [*required.get(name, "").split(), *given])
+        run_command(name, [*required.get(name, "").split(), *given])
     assert said in " ".join(capsys.readouterr().err.split())
 
 

@@ -1,5 +1,4 @@
 from pretrieve.base.program import run_command
-from pretrieve.commands import collection
 
 if __name__ == "__main__":
-    run_command(collection)
+    run_command("collection")

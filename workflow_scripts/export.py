@@ -1,5 +1,4 @@
 from pretrieve.base.program import run_command
-from pretrieve.commands import export
 
 if __name__ == "__main__":
-    run_command(export)
+    run_command("export")

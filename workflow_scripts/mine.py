@@ -1,5 +1,4 @@
 from pretrieve.base.program import run_command
-from pretrieve.commands import mine
 
 if __name__ == "__main__":
-    run_command(mine)
+    run_command("mine")

@@ -1,5 +1,4 @@
 from pretrieve.base.program import run_command
-from pretrieve.commands import my_corpus_speed
 
 if __name__ == "__main__":
-    run_command(my_corpus_speed)
+    run_command("my-corpus-speed")

@@ -1,5 +1,4 @@
 from pretrieve.base.program import run_command
-from pretrieve.commands import my_corpus_table
 
 if __name__ == "__main__":
-    run_command(my_corpus_table)
+    run_command("my-corpus-table")

@@ -1,5 +1,4 @@
 from pretrieve.base.program import run_command
-from pretrieve.commands import overlap
 
 if __name__ == "__main__":
-    run_command(overlap)
+    run_command("overlap")

@@ -1,5 +1,4 @@
 from pretrieve.base.program import run_command
-from pretrieve.commands import predict
 
 if __name__ == "__main__":
-    run_command(predict)
+    run_command("predict")

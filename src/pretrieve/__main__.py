@@ -4,7 +4,6 @@ The rules of the workflow run these commands, and every one of them can be run b
 """
 
 import ast
-import importlib
 import shutil
 import sys
 import textwrap
@@ -34,15 +33,6 @@ GROUPS = {
 COMMANDS = tuple(name for names in GROUPS.values() for name in names)
 
 
-def module_of(name: str) -> str:
-    """The module of a command's name.
-
-    >>> module_of("fetch-table")
-    'pretrieve.commands.fetch_table'
-    """
-    return f"pretrieve.commands.{name.replace('-', '_')}"
-
-
 def overview() -> str:
     """All commands, a line each, in groups."""
     folder, width = Path(__file__).parent / "commands", min(shutil.get_terminal_size().columns, 120)
@@ -63,7 +53,7 @@ def main() -> None:
     elif name == "--version":
         print(f"pretrieve {__version__}")
     elif name in COMMANDS:
-        run_command(importlib.import_module(module_of(name)), words, f"pretrieve {name}")
+        run_command(name, words, f"pretrieve {name}")
     else:
         sys.exit(f"pretrieve: {name!r} is no command{nearest(name, COMMANDS)}; pretrieve --help lists them.")
 

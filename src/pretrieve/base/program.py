@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import select
@@ -151,12 +152,33 @@ def make_parser(command: ModuleType, program: str | None = None) -> argparse.Arg
     return parser
 
 
-def run_command(command: ModuleType, words: list[str] | None = None, program: str | None = None) -> NoReturn:
-    """Run a module of :mod:`pretrieve.commands` with the words of a command line, by default this process's.
+def module_of(name: str) -> str:
+    """The module of a command's name.
+
+    >>> module_of("fetch-table")
+    'pretrieve.commands.fetch_table'
+    """
+    return f"pretrieve.commands.{name.replace('-', '_')}"
+
+
+def _load(name: str) -> ModuleType:
+    """A command's module. What it imports stays, and is no garbage: looking for some meanwhile and later takes half a second of
+    a training."""
+    if (module := module_of(name)) not in sys.modules:
+        gc.disable()
+        importlib.import_module(module)
+        gc.freeze()
+        gc.enable()
+    return sys.modules[module]
+
+
+def run_command(name: str, words: list[str] | None = None, program: str | None = None) -> NoReturn:
+    """Run a command (:mod:`pretrieve.commands`) with the words of a command line, by default this process's.
 
     ``FIRST OPTIONS --then SECOND OPTIONS --each OPTIONS`` runs a second command when the first has ended; what follows
     ``--each`` are options of both, and ``--for-seeds FIRST 1 2`` runs both for each seed. All are parsed before."""
     words = sys.argv[1:] if words is None else words
+    command = _load(name)
     run_program(lambda: _run(command, words, program), words)
 
 
@@ -164,7 +186,7 @@ def _run(command: ModuleType, words: list[str], program: str | None) -> None:
     calls = []
     for number, part in enumerate(split_calls(words)):
         if number:
-            command, program = importlib.import_module(f"{command.__package__}.{part[0]}"), part.pop(0)
+            command, program = _load(part[0]), part.pop(0)
         calls.append((command, make_parser(command, program).parse_args(part)))
     for command, arguments in calls:
         arguments.followed = arguments is not calls[-1][1]
