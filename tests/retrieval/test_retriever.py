@@ -347,6 +347,17 @@ def test_a_device_that_torch_does_not_have(tmp_path: Path, wordpiece: Path) -> N
             pretrieve.load(tmp_path, wordpiece, device=device)
 
 
+def test_no_directory_is_said() -> None:
+    with pytest.raises(ConfigError, match="directory=None; expected the path of a retriever's directory"):
+        pretrieve.load(None)
+
+
+def test_settings_of_bm25_that_are_no_numbers_are_said() -> None:
+    for values, said in (({"k1": "1"}, "k1='1'"), ({"b": None}, "b=None")):
+        with pytest.raises(ConfigError, match=f"bm25: {said}; expected a number"):
+            pretrieve.bm25({"a": "an anchor"}, {"q": "anchor"}, **values)
+
+
 def test_towers_with_different_vocabularies_are_refused(tmp_path: Path, wordpiece: Path) -> None:
     exported(tmp_path, wordpiece, "ade", "transformer", "cls", "dot", "none")
     (own,) = (tmp_path / "out").glob("document*/tokenizer.json")

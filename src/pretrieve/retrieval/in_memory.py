@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,9 @@ def bm25(
     from pretrieve.retrieval import bm25 as lucene
 
     depth, threads = given_number(depth, "depth"), given_number(threads, "threads")
+    for name, value in (("k1", k1), ("b", b)):
+        if not isinstance(value, Real):
+            raise ConfigError(f"bm25: {name}={value!r}; expected a number.")
     for name, given in (("passages", passages), ("queries", queries)):
         if not isinstance(given, Mapping):
             raise ConfigError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -101,9 +102,11 @@ def load(
         when the directory is damaged or of a kind that is not supported, nothing says the pooling, or the tokenizer is missing
         or another one.
     ConfigError
-        when a length is below 1 or above the body's positions, torch does not have the ``device``, ``int8`` is not possible
-        here, or ``pooling`` is said by the directory, or unknown.
+        when ``directory`` is no path, a length is below 1 or above the body's positions, torch does not have the ``device``,
+        ``int8`` is not possible here, or ``pooling`` is said by the directory, or unknown.
     """
+    if not isinstance(directory, str | os.PathLike):
+        raise ConfigError(f"directory={directory!r}; expected the path of a retriever's directory.")
     directory, about = Path(directory), {}
     try:
         torch.empty(0, device=device)
