@@ -151,6 +151,9 @@ def test_a_kind_of_gpu_that_would_not_be_looked_at(tmp_path: Path, gpus: int, de
     given = SimpleNamespace(gpu="h100", gpus=gpus, gpus_per_job=8, cores=1, rates=[tmp_path / "rates.json"], mfu=0.35)
     with pytest.raises(ConfigError, match=f"--gpu h100: .*{why}"):
         machines_of(given, SimpleNamespace(config={}))
+    given.gpu, given.mfu = None, 7.0
+    with pytest.raises(ConfigError, match=f"--mfu 7.0: .*{why}"):
+        machines_of(given, SimpleNamespace(config={}))
 
 
 def test_a_container_has_no_more_cores_than_its_share(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpus-per-job", type=int, default=MOST_GPUS, help="at most, even if a stage asks for more")
     parser.add_argument("--cores", type=int, help=f"of this machine, or {CORES_OF_A_GPU} for each GPU, unless given")
     parser.add_argument("--gpu", help=f"kind of GPU, where none is measured; {USUAL_GPU} if there is none here")
-    parser.add_argument("--mfu", type=float, default=MFU, help="share of its peak that training is assumed to reach")
+    mfu = f"share of its peak that training is assumed to reach, where none is measured; {MFU}, unless given"
+    parser.add_argument("--mfu", type=float, help=mfu)
     parser.add_argument(
         "--rates", type=Path, nargs="*", default=[], help="files of rates that --measure wrote: of a core, of a GPU"
     )
@@ -69,10 +70,11 @@ def machines_of(arguments: argparse.Namespace, plan: Plan) -> Machines:
             "GPUs, and 1 or more of the others."
         )
     known = {rates.device: rates for rates in map(read_rates, arguments.rates)}
-    if arguments.gpu is not None and not arguments.gpus:
-        raise ConfigError(f"--gpu {arguments.gpu}: without GPUs it changes nothing; give --gpus N, too.")
-    if arguments.gpu is not None and "cuda" in known:
-        raise ConfigError(f"--gpu {arguments.gpu}: --rates has a GPU, {known['cuda'].machine}; leave one of them out.")
+    for option, value in (("--gpu", arguments.gpu), ("--mfu", arguments.mfu)):
+        if value is not None and not arguments.gpus:
+            raise ConfigError(f"{option} {value}: without GPUs it changes nothing; give --gpus N, too.")
+        if value is not None and "cuda" in known:
+            raise ConfigError(f"{option} {value}: --rates has a GPU, {known['cuda'].machine}; leave one of them out.")
     if "cpu" not in known:
         print("measuring this machine …", file=sys.stderr, flush=True)
         known["cpu"] = measured(plan, core=True)
@@ -81,7 +83,10 @@ def machines_of(arguments: argparse.Namespace, plan: Plan) -> Machines:
         from torch.cuda import is_available
 
         given = arguments.gpu is not None or not is_available()
-        gpu = assumed_gpu(arguments.gpu or USUAL_GPU, known["cpu"], arguments.mfu) if given else measured(plan)
+        if not given and arguments.mfu is not None:
+            raise ConfigError(f"--mfu {arguments.mfu}: the GPU of this machine is measured; give --gpu KIND, too.")
+        mfu = MFU if arguments.mfu is None else arguments.mfu
+        gpu = assumed_gpu(arguments.gpu or USUAL_GPU, known["cpu"], mfu) if given else measured(plan)
     cores = arguments.cores or (CORES_OF_A_GPU * arguments.gpus if arguments.gpus else usable_cores())
     gpu, needs = gpu if arguments.gpus else None, needs_of(plan.config)
     return Machines(known["cpu"], gpu, arguments.gpus, cores, needs, arguments.gpus_per_job)
