@@ -104,6 +104,13 @@ def run(claims=("a", "b")):
     return publish(Path("results/demo"), TABLES, CONFIG, Path("."), "2026-01-02", ["tiny/figure1"], claims)
 
 
+def as_small() -> None:
+    """The finished run as one of the scale ``small``."""
+    shutil.copytree("results/demo", "results/small")
+    path = Path("results/small/tables/tiny/table9.manifest.json")
+    path.write_text(path.read_text().replace('"scale": "demo"', '"scale": "small"'))
+
+
 def snapshot() -> dict[str, bytes]:
     return {
         str(path): path.read_bytes() for path in Path(".").rglob("*") if path.is_file() and ".git/" not in str(path)
@@ -198,7 +205,7 @@ def test_pages_are_written_again_from_a_publication(finished):
 
 def test_another_scale_has_a_page_of_its_own(finished):
     readme = Path("README.md").read_text()
-    shutil.copytree("results/demo", "results/small")
+    as_small()
     target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02")
     assert (target / "tiny/table9.csv").is_file() and target.name.startswith("2026-01-02-small-")
     assert yaml.safe_load((target / "config.yaml").read_text())["scale"] == "small"
@@ -214,7 +221,7 @@ def test_readme_shows_the_run_that_it_is_told_to(finished):
     assert Path("README.md").read_text() == readme
     git("add", ".")
     git("commit", "-q", "-m", "published")
-    shutil.copytree("results/demo", "results/small")
+    as_small()
     target = publish(Path("results/small"), TABLES, CONFIG, Path("."), "2026-01-02", claims=["a"])
     text = Path("README.md").read_text()
     assert f"({target}/tiny/table9.md)" in text and "[small](docs/results-small.md), [demo](docs/results.md)" in text
@@ -227,7 +234,7 @@ def test_refuses_to_show_a_cell_that_is_not_published(finished):
 
 def test_publications_of_some_tables_add_up(finished):
     """What only an earlier run has stays findable: each table once, where it is newest, and the claims on it."""
-    shutil.copytree("results/demo", "results/small")
+    as_small()
     claims = Path("results/small/claims.csv")
     own, elsewhere = read_rows(claims, Finding)
     write_rows(claims, [own, elsewhere._replace(table="table1", paper="other", verdict="not tested")], Finding)
@@ -336,6 +343,11 @@ def damage_failed():
     path.write_text(path.read_text().replace("scale-differs", "failed", 1))
 
 
+def damage_scale():
+    path = FOLDER / "table9.manifest.json"
+    path.write_text(path.read_text().replace('"scale": "demo"', '"scale": "small"'))
+
+
 def damage_report():
     os.utime("results/demo/report.html", (0, 0))
 
@@ -376,6 +388,7 @@ def damage_order():
             "figure1.svg: no such file, or an empty one (delete it), so the run is not",
         ),
         (damage_report, "report.html: older than results/demo/tables/tiny/table9.csv"),
+        (damage_scale, "table9.manifest.json: of the scale 'small'; expected 'demo', as its folder is named"),
         (damage_failed, "1 failed cell(s), the first is row '1% | BM-25', column 'R@1'"),
         (lambda: Path("config.yaml").write_text("scale: small\n"), "files differ from commit"),
         (lambda: Path("new.py").write_text(""), "new.py. Commit or remove"),

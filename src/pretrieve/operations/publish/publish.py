@@ -66,8 +66,8 @@ def publish(
     Nothing is written unless everything is in order. Returns the new folder.
 
     Raises PretrieveError when the checkout has no commit or differs from it, or this was published before, and DataError when
-    a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made by code that
-    no commit has, the report is older than a table, or README.md lacks the two markers.
+    a table, a figure, the claims, the report or one of their files is missing, a cell failed, a table was made at another
+    scale or by code that no commit has, the report is older than a table, or README.md lacks the two markers.
     """
     commit = _clean_commit(repository)
     tables, figures = [*dict.fromkeys(tables)], [*dict.fromkeys(figures)]
@@ -184,7 +184,13 @@ def _manifest(root: Path, name: str) -> dict[str, Any]:
 def _check_table(root: Path, name: str) -> None:
     path = table_of(root, name)
     _there((table_of(root, name, extension) for extension in EXTENSIONS), name)
-    git = _manifest(root, name)["git"]
+    manifest = _manifest(root, name)
+    if manifest.get("scale") != root.name:
+        raise DataError(
+            f"{table_of(root, name, 'manifest.json')}: of the scale {manifest.get('scale')!r}; expected {root.name!r}, as its "
+            "folder is named. Publish it from the folder that made it."
+        )
+    git = manifest["git"]
     if git["dirty"]:
         raise DataError(
             f"{table_of(root, name, 'manifest.json')}: {name} was made by files that differ from commit "
