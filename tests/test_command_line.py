@@ -93,6 +93,12 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
     assert (tmp_path / "again.jsonl").read_bytes() == titles.read_bytes()
 
 
+def test_a_table_named_twice_counts_once(program) -> None:
+    for tables in (["condenser/table5"], ["condenser/table5"] * 2):
+        ended = program("-m", "pretrieve", "status", "--results", "results/demo", "--tables", *tables)
+        assert ended.stdout.count("condenser/table5") == 1, ended.stdout + ended.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -103,6 +109,7 @@ def test_one_process_runs_two_commands(program, tmp_path: Path) -> None:
             "status --results results/demo --tables condenser/tabl5",
             "condenser/tabl5: no such table of the configuration",
         ),
+        ("publish --date 1.2.2026", "argument --date: found '1.2.2026'; expected a day, as 2026-01-31"),
         ("publish --scale dmo", "scale: 'dmo' is not allowed; allowed: demo, paper, small; did you mean 'demo'?"),
         ("make_corpus . --documents section --out corpus.jsonl", "invalid choice: 'section'"),
         ("make_corpus . --out corpus.jsonl.gz", "--out corpus.jsonl.gz: expected a name that ends in .jsonl"),

@@ -23,11 +23,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", metavar="PAPER/TABLE", help="instead of those of the configuration")
     parser.add_argument("--figures", nargs="*", metavar="PAPER/FIGURE", help="instead of those of the configuration")
     parser.add_argument("--repository", type=Path, default=Path("."), metavar="FOLDER", help="checkout with README.md")
-    parser.add_argument("--date", type=datetime.date.fromisoformat, default=datetime.date.today(), metavar="YYYY-MM-DD")
+    parser.add_argument("--date", type=_day, default=datetime.date.today(), metavar="YYYY-MM-DD")
     readme = "show this run in README.md, or not (default: only the demo)"
     parser.add_argument("--readme", action=argparse.BooleanOptionalAction, help=readme)
     again = "publish nothing: only write the pages about the newest publication of this scale again"
     parser.add_argument("--again", action="store_true", help=again)
+
+
+def _day(text: str) -> datetime.date:
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"found {text!r}; expected a day, as 2026-01-31.") from None
 
 
 def main(options: argparse.Namespace) -> None:

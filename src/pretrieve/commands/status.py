@@ -36,4 +36,4 @@ def main(options: argparse.Namespace) -> None:
             raise ConfigError(
                 f"--tables {name}: no such table of the configuration or in the folder{nearest(name, tables)}"
             )
-    print(format_status(options.results, options.tables or tables), end="")
+    print(format_status(options.results, [*dict.fromkeys(options.tables or tables)]), end="")
