@@ -97,6 +97,28 @@ def test_nothing_is_fetched_when_something_is_missing(places: tuple[Path, Path])
         wanted.survey(["onlin"], SOURCES, mirror, data)
 
 
+def test_a_file_in_the_mirror_that_will_not_do_is_named(
+    places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, mirror = places
+    file = mirror / "set/nowhere"
+    file.write_bytes(b"nn")
+    found = wanted.survey(["nowhere"], SOURCES, mirror, data)
+    assert f"{file} has not the expected 1 bytes" in wanted.report(found)
+    with pytest.raises(DataError, match=f"1 file not available: set/nowhere .{file} has not the expected 1 bytes"):
+        wanted.check_room(found, data)
+    file.rename(packed := mirror / "set/nowhere.gz")  # no gzip file, as one that was cut off
+    text = wanted.report(wanted.survey(["nowhere"], SOURCES, mirror, data))
+    assert f"{packed} has not the expected 1 bytes, unpacked" in text
+
+    def refused(candidate: object, size: int) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("pretrieve.raw.mirror.Candidate.may_have", refused)
+    text = wanted.report(wanted.survey(["nowhere"], SOURCES, mirror, data))
+    assert f"{packed} cannot be read: Permission denied" in text
+
+
 def test_no_room(places: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     data, mirror = places
     monkeypatch.setattr(wanted.shutil, "disk_usage", lambda place: type("usage", (), {"free": 3_000_002}))

@@ -32,12 +32,14 @@ GB = 1e9
 
 @dataclass(frozen=True)
 class Wanted:
-    """A raw file, its place, and its state: a key of :data:`STATES`. ``bytes`` is what would be copied or downloaded for it."""
+    """A raw file, its place, and its state: a key of :data:`STATES`. ``bytes`` is what would be copied or downloaded for it;
+    ``unfit`` says which file here has its name and will not do."""
 
     source: Source
     target: Path
     state: str
     bytes: int
+    unfit: str = ""
 
 
 def table_files(plan: Plan, table: str) -> tuple[list[str], list[str]]:
@@ -66,11 +68,11 @@ def survey(
     def look(name: str) -> Wanted:
         if name not in found:
             source = source_of(sources, name)
-            state, size = _state(source, folder, mirror)
+            state, size, unfit = _state(source, folder, mirror)
             if state == "download" and source.archive:
                 state = look(source.archive).state
                 state, size = "missing" if state == "missing" else "unpack" if state == "there" else state, 0
-            found[name] = Wanted(source, folder / source.file, state, size)
+            found[name] = Wanted(source, folder / source.file, state, size, unfit)
         return found[name]
 
     for name in names:
@@ -78,17 +80,22 @@ def survey(
     return list(found.values())
 
 
-def _state(source: Source, folder: Path, mirror: Path | None) -> tuple[str, int]:
-    target = folder / source.file
+def _state(source: Source, folder: Path, mirror: Path | None) -> tuple[str, int, str]:
+    target, unfit = folder / source.file, ""
     if is_in_place(source, target):
         expected = recorded(source, folder / RECORDS)
         if expected and digests_of(target, expected).right(source.bytes):
-            return "there", target.stat().st_size
+            return "there", target.stat().st_size, ""
     for candidate in candidates(source, mirror):
         inside = mirror is not None and candidate.path.is_relative_to(mirror)
-        if candidate.may_have(source.bytes):
-            return "mirror" if inside else "package", source.bytes or candidate.path.stat().st_size
-    return "download" if source.url or source.archive else "missing", source.bytes
+        why = f"has not the expected {source.bytes:,} bytes{', unpacked' if candidate.packed else ''}"
+        try:
+            if candidate.may_have(source.bytes):
+                return "mirror" if inside else "package", source.bytes or candidate.path.stat().st_size, ""
+        except OSError as error:
+            why = f"cannot be read: {error.strerror}"
+        unfit = unfit or f"{candidate.path} {why}"
+    return "download" if source.url or source.archive else "missing", source.bytes, unfit
 
 
 def report(wanted: Iterable[Wanted]) -> str:
@@ -111,6 +118,7 @@ def report(wanted: Iterable[Wanted]) -> str:
                 inside = f", for {members} file{'s' if members > 1 else ''} in it" if members else ""
                 where = one.source.url or one.source.note
                 lines.append(f"           {size}  {one.source.file}{inside}  ({one.source.licence})  {where}".rstrip())
+                lines += [f"               {one.unfit}"] if one.unfit else []
     return "\n".join(lines) or "  no raw files"
 
 
@@ -118,9 +126,10 @@ def check_room(wanted: Iterable[Wanted], folder: Path = SOURCES) -> None:
     """Check that everything is available, and that there is room for what must be fetched. Raises DataError, before anything is
     fetched."""
     wanted = list(wanted)
-    if missing := [one.source.file for one in wanted if one.state == "missing"]:
+    if missing := [one for one in wanted if one.state == "missing"]:
+        names = ", ".join(f"{one.source.file} ({one.unfit})" if one.unfit else one.source.file for one in missing)
         raise DataError(
-            f"{len(missing)} file{'s' if len(missing) > 1 else ''} not available: {', '.join(missing)}; put them into a "
+            f"{len(missing)} file{'s' if len(missing) > 1 else ''} not available: {names}; put them into a "
             f"mirror folder: make fetch … MIRROR=DIR."
         )
     coming = sum(one.bytes for one in wanted if one.state != "there")
