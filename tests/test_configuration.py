@@ -199,6 +199,7 @@ def test_the_repositorys_configuration(config) -> None:
             {"windows": 4},
             ["windows: 4 does not go with training of kind distillation"],
         ),
+        ("recipes.dpr-bm25.options", {"margin": 0.2}, ["margin: 0.2 does not go with loss: softmax; expected 1.0"]),
         ("recipes.dupmae-teacher.options", {"curve": 2}, ["curve: 2 does not go with training of kind cross-encoder"]),
         (f"{FINETUNING}.all.few_epochs", [5], ["all.few_epochs: [5] does not go with training of kind cross-encoder"]),
         ("recipes.dupmae-1stage.options", {"dim": 64}, ["dim: 64 does not go with a joint representation"]),

@@ -107,6 +107,8 @@ def _check_fixed(config: Mapping[str, Any], recipe: str, variant: str | None, op
         fixed["a joint representation"] = {"pooling": "cls", "similarity": "dot", "dim": "hidden"}
     elif "representation" in options and "parts" not in options:
         fixed[f"recipe {recipe!r}, which has no parts"] = {"representation": "dense"}
+    if options.get("loss", "hinge") != "hinge":
+        fixed[f"loss: {options['loss']}"] = {"margin": 1.0}
     for what, values in fixed.items():
         for key, only in values.items():
             where, base = _origin(config, recipe, variant, key), config["recipes"][recipe].get("recipe", recipe)
