@@ -129,7 +129,7 @@ def test_no_network(target: Path, tmp_path: Path) -> None:
     for words in (
         f"looked in {tmp_path}/hub/Luyu/condenser and at",
         "name resolution failed",
-        "DIR/hub/Luyu/condenser",
+        "DIR/hub/Luyu/condenser (with a revision: NAME@REVISION)",
         "mirror=DIR",
     ):
         assert words in str(error.value)

@@ -274,7 +274,8 @@ def _from_hub(
         why = f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"
         raise DataError(
             f"hub:{repository}: cannot be fetched, {looked} ({why}). Without a network, put its files into a folder "
-            f"DIR/hub/{repository} and run snakemake with --config mirror=DIR, or set start: dir:PATH."
+            f"DIR/hub/{repository} (with a revision: NAME@REVISION) and run snakemake with --config mirror=DIR, or set start: "
+            "dir:PATH."
         ) from error
 
 
