@@ -108,6 +108,11 @@ def test_open_qa_as_released() -> None:
     assert (usual["pool"], usual["sample"]) == (200, 20)
 
 
+def test_news_has_no_head() -> None:
+    """The released code has a linear layer, tanh and LayerNorm, which the paper does not state."""
+    assert [resolved("news", preset=preset)["head"] for preset in ("paper", "official_code")] == ["none"] * 2
+
+
 def test_trainers() -> None:
     ranking = {"kind": "ranking", "loss": "softmax", "refresh": 0, "curve": 0, "windows": 1}
     assert trainer_of(ranking) == "ranking" and trainer_of(ranking | {"curve": 3}) == "curve"
