@@ -183,6 +183,48 @@ def test_markdown() -> None:
     assert [s.heading for s in sections_of(["---", "title: T", "---", "# A", "More."])[1]] == ["", "A"]
 
 
+ITEMS = """\
+1.  Install it.
+
+    It needs Java.
+
+    ```
+    code in a fence
+    ```
+
+    * Nested.
+
+      Within nested.
+
+    Behind nested.
+
+        code
+
+-\tA tab.
+
+\tBehind a tab.
+
+Behind the list.
+
+    code
+"""
+
+
+def test_paragraphs_within_a_list_are_text() -> None:
+    """They were taken for code and lost: most of what npm's pages say of its commands."""
+    _, (section,) = sections_of(ITEMS.split("\n"))
+    assert [p.text for p in section.paragraphs] == [
+        "Install it.",
+        "It needs Java.",
+        "Nested.",
+        "Within nested.",
+        "Behind nested.",
+        "A tab.",
+        "Behind a tab.",
+        "Behind the list.",
+    ]
+
+
 def test_markdown_keeps_private_characters() -> None:
     text = "An icon \U000f0041, \U00100041 and &#xf0041;, \\*escaped\\* \\A [a\\_b](a\\_b%20c.md)."
     _, (section,) = sections_of([text], lambda address: address)

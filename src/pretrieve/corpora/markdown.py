@@ -17,7 +17,7 @@ from pretrieve.corpora.wikitext import Paragraph, Section, parse_paragraph, unes
 # blanks (*+, ++) are not tried again.
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?$")
 _UNDERLINE = re.compile(r" {0,3}(=+|-{2,})[ \t]*$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _RULE = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*$")
 _LIST = re.compile(r"^\s*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?)+")
@@ -104,6 +104,7 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
     sections = [Section("", 1)]
     block: list[str] = []
     fence = ""
+    inside = 0  # columns before the text of a list's item: what is indented as far belongs to it
 
     def end_block() -> None:
         paragraph = plain(" ".join(block), target)
@@ -120,7 +121,12 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
             sections.append(Section(text, max(2, level)))
 
     for line in lines:
-        if mark := _FENCE.match(line):
+        wide = line.expandtabs(4)  # as CommonMark counts columns
+        indent = len(wide) - len(wide.lstrip(" "))
+        if wide.strip() and not fence:
+            inside = min(inside, indent)
+        indented = indent >= inside + 4
+        if (mark := _FENCE.match(line)) and (fence or not indented):
             if not fence:
                 end_block()
                 fence = mark[1]
@@ -137,9 +143,11 @@ def sections_of(lines: Iterable[str], target: Target = lambda address: None) -> 
             heading(text, 1 if found[1][0] == "=" else 2)
         elif _RULE.match(line) or not line.strip() or _TABLE.match(line):
             end_block()
-        elif not block and line.startswith(("    ", "\t")) and not _LIST.match(line):
+        elif not block and indented and not _LIST.match(line):
             continue  # an indented code block
         else:
+            if item := _LIST.match(wide):
+                inside = item.end()
             block.append(_LIST.sub("", _QUOTE.sub("", line), count=1).strip())
     end_block()
     return title, with_text(sections)
