@@ -225,6 +225,15 @@ def test_paragraphs_within_a_list_are_text() -> None:
     ]
 
 
+def test_text_between_two_rules_is_no_front_matter() -> None:
+    """All of it was lost, up to the second rule."""
+    _, (section,) = sections_of(["---", "", "Text.", "", "---", "More."])
+    assert [p.text for p in section.paragraphs] == ["Text.", "More."]
+    for lines in (["---", "", "title: T", "---", "More."], ["---", "tags:", "- a", "title: T", "---", "More."]):
+        title, (section,) = sections_of(lines)
+        assert title == "T" and [p.text for p in section.paragraphs] == ["More."]
+
+
 def test_markdown_keeps_private_characters() -> None:
     text = "An icon \U000f0041, \U00100041 and &#xf0041;, \\*escaped\\* \\A [a\\_b](a\\_b%20c.md)."
     _, (section,) = sections_of([text], lambda address: address)

@@ -38,6 +38,7 @@ _ESCAPE = re.compile(rf"\\{_SIGN}")
 #: What no file's text has: halves of surrogate pairs.
 _PRIVATE = 0xD800
 _ESCAPED = re.compile(f"[{chr(_PRIVATE + 33)}-{chr(_PRIVATE + 126)}]")
+_KEY = re.compile(r"[\w.-]+[ \t]*:(?:\s|$)")
 _TITLE = re.compile("title:(.+)")
 
 #: A link's address → the title it leads to, or None for one that leads out of the corpus.
@@ -161,7 +162,8 @@ def _without_marks(heading: str) -> str:
 
 
 def _front_matter(lines: list[str]) -> tuple[str, list[str]]:
-    if lines[0].rstrip() != "---" or "---" not in (line.rstrip() for line in lines[1:]):
+    first = next((line for line in lines[1:] if line.strip()), "")  # of text between two rules it is no key
+    if lines[0].rstrip() != "---" or not _KEY.match(first) or "---" not in (line.rstrip() for line in lines[1:]):
         return "", lines
     end = next(place for place, line in enumerate(lines[1:], 1) if line.rstrip() == "---")
     titles = [found[1].strip().strip("\"'") for line in lines[1:end] if (found := _TITLE.match(line))]
