@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -101,6 +102,18 @@ def test_with_a_train_split_and_sections(project: Workflow, tmp_path: Path) -> N
     assert plan.count("finetune_my_corpus") == 1 + 2 * 4 + 2 and plan.count("retrieve_my_corpus") == 1 + 2 * 4
     assert "left out" not in plan.stderr.replace(str(tmp_path), "")
     assert project.plan("--config", f"my_corpus={folder}").count("my_corpus_table") == 1, "the default target"
+
+
+def test_another_row_is_exported_as_the_page_says(project: Workflow, tmp_path: Path) -> None:
+    """Of a folder without training questions the only command of the page asked for a retriever that nothing makes."""
+    page = (project.folder / "docs/your-own-corpus.md").read_text(encoding="utf-8")
+    (target,) = re.findall(r"results/demo/my_corpus/exports/SYSTEM/my-corpus/\S+", page)
+    said = re.search(r"without training questions, `(\S+)` stands in place of `my-corpus`", page)
+    target = target.replace("SYSTEM", "bert.dpr-bm25-full").replace(
+        "/my-corpus/", f"/{said[1]}/" if said else "/my-corpus/"
+    )
+    plan = project.plan(target, "--config", f"my_corpus={write_folder(tmp_path / 'untrained')}")
+    assert plan.count("pretrain") == 1 and plan.count("export") == 1
 
 
 def test_without_sections_there_is_no_bfs(project: Workflow, tmp_path: Path) -> None:
