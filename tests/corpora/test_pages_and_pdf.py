@@ -113,6 +113,13 @@ def test_the_title_of_a_page_is_not_empty_nor_that_of_a_drawing(tmp_path: Path, 
     assert read_web_page(path)[0] == title
 
 
+@pytest.mark.parametrize("body", ["", "<body>", "</head>", "</head><body>"])
+def test_a_head_may_have_no_end(tmp_path: Path, body: str) -> None:
+    """HTML allows it, and all of the page was taken for a part of the head: it was left out as one without text."""
+    (tmp_path / "a.html").write_text(f"<!doctype html><head><title>T</title><style>a {{}}</style>{body}<p>Words.")
+    assert sections(tmp_path / "a.html") == [("", 1, ["Words."])]
+
+
 def test_deep_markup_is_read_without_recursion(tmp_path: Path) -> None:
     path = tmp_path / "deep.html"
     path.write_text(f"{'<div>' * 5000}deep{'</div>' * 5000}")

@@ -54,11 +54,10 @@ _AS_BROWSERS = {
     "big5": "big5hkscs", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "shift_jis": "cp932",
     "x-sjis": "cp932", "x-euc-jp": "euc_jp", "utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8",
 }  # fmt: skip
-#: Elements without prose.
+#: Elements without prose, all that have text in a head too: the head itself may lack its end tag.
 _DROPPED = {
     "button",
     "datalist",
-    "head",
     "iframe",
     "nav",
     "noscript",
