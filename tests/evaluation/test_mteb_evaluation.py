@@ -20,6 +20,7 @@ from pretrieve.benchmarks.official.beir import read_beir_test
 from pretrieve.evaluation.mteb_evaluation import METRICS, Evaluated, _evaluated, evaluate_by_mteb
 from pretrieve.models.sentence_modules import Reading
 from pretrieve.retrieval.export import export
+from pretrieve.retrieval.index_documents import index_documents
 
 TEXT = "anchor boat sea iron bed ketch mast stone hole rope hemp sailor bow chain water wood ship yacht animals north vessel"
 WORDS = TEXT.split()
@@ -236,6 +237,14 @@ def test_a_wrong_name_is_found_before_anything_is_measured(model: Path, folder: 
     monkeypatch.setattr(mteb, "evaluate", lambda *_, **__: pytest.fail("measured a task"))
     with pytest.raises(ConfigError, match="task 'Nano' is not a folder"):
         evaluate_by_mteb(model, [str(folder), "Nano"])
+
+
+def test_a_directory_without_an_encoder_is_told(folder: Path, program, tmp_path: Path) -> None:
+    """What `make my-corpus` leaves where it recommends BM25 was called no directory of sentence-transformers."""
+    pytest.importorskip("mteb")
+    index_documents(tmp_path / "index", [("a", "", "An anchor.")])
+    done = program("-m", "pretrieve", "evaluate-model", "--model", tmp_path / "index", "--tasks", folder)
+    assert done.returncode and "searches by BM25 alone and has no encoder" in done.stderr, done.stderr
 
 
 def test_what_cannot_be_measured(model: Path, folder: Path, tmp_path: Path) -> None:

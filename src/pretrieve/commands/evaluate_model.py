@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pretrieve.base.arguments import add_threads, ending_in, required, required_lists
-from pretrieve.base.errors import DataError
+from pretrieve.base.errors import ConfigError, DataError
 from pretrieve.base.files import write_json, write_text
 from pretrieve.reporting.tables.rows import to_markdown_text
 
@@ -33,11 +33,17 @@ def main(options: argparse.Namespace) -> None:
     from pretrieve.evaluation.mteb_evaluation import evaluate_by_mteb
     from pretrieve.retrieval.deployment import is_deployed, read_settings
 
+    kind = read_settings(options.model).kind if is_deployed(options.model) else "dense"
+    if kind == "bm25":
+        raise ConfigError(
+            f"--model {options.model}: searches by BM25 alone and has no encoder, which is what mteb measures; expected one that "
+            "has: docs/your-own-corpus.md says how another row is exported."
+        )
     torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     found = evaluate_by_mteb(options.model, options.tasks, options.check, device)
     table = table_of(found)
-    if is_deployed(options.model) and read_settings(options.model).kind == "hybrid":
+    if kind == "hybrid":
         print(f"{options.model}: searches by BM25 and its encoder; these are the numbers of the encoder alone.")
     if options.out:
         from importlib.metadata import version
