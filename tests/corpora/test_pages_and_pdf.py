@@ -146,6 +146,23 @@ def test_a_pdf_is_its_pages(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("title", ["null  ", "99 0 R", "[]    "])
+def test_a_title_that_is_no_text_is_none(tmp_path: Path, title: str) -> None:
+    """It was NullObject, in front of every page."""
+    path = tmp_path / "a.pdf"
+    path.write_bytes(pdf([["Words."]], title="Tide").replace(b"(Tide)", title.encode()))
+    assert read_pdf(path)[0] == ""
+
+
+def test_a_title_may_stand_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "a.pdf"
+    content = pdf([["Tide tables of the harbour"]], title="Tide")
+    number = content.index(b"<< /Length")  # an object that is replaced by a text of the same length
+    end = content.index(b"endstream", number) + len(b"endstream")
+    path.write_bytes(content[:number] + b"(Tides)".ljust(end - number) + content[end:].replace(b"(Tide)", b"4 0 R "))
+    assert read_pdf(path)[0] == "Tides"
+
+
 def test_a_pdf_that_cannot_be_read_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = pdf([["Words."]])
     contents = {

@@ -132,13 +132,15 @@ def read_pdf(path: Path) -> tuple[str, list[Section]]:
     Raises UnreadableFile when it cannot be read, and DataError when the text is far longer than the file.
     """
     from pypdf import PdfReader
+    from pypdf.generic import NullObject
 
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # what it fixes it also mentions, page by page
     limit, length = unpacked_limit(path.stat().st_size), 0
     sections: list[Section] = []
     try:
         reader = PdfReader(path)
-        title = str((reader.metadata or {}).get("/Title") or "")
+        found = (reader.metadata or {}).get("/Title", NullObject()).get_object()  # what a reference leads to
+        title = str(found) if isinstance(found, str | bytes) else ""  # null is none
         for number, page in enumerate(reader.pages, start=1):
             text = page.extract_text()
             length += len(text)
