@@ -186,7 +186,7 @@ def test_markdown() -> None:
 ITEMS = """\
 1.  Install it.
 
-    It needs Java.
+    > It needs Java.
 
     ```
     code in a fence
