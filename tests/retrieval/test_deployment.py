@@ -314,6 +314,10 @@ def test_an_index_lends_model_and_settings_to_the_next(hybrid: Path, model: Path
     assert (
         read_settings(tmp_path / "new") == read_settings(hybrid) and len(pretrieve.load_index(tmp_path / "new")) == 30
     )
+    shutil.copytree(hybrid, tmp_path / "german")
+    (tmp_path / "german/bm25/language.json").write_text('"de"')
+    run_command(index_command, "--documents", few, "--model", tmp_path / "german", "--out", tmp_path / "more")
+    assert json.loads((tmp_path / "more/bm25/language.json").read_text()) == "de", "not told from few texts again"
     encoder = pretrieve.load(model)
     vector = encoder.encode_passages([with_title(*documents()[7][1:])])
     found = pretrieve.load_index(tmp_path / "new").rank([with_title(*documents()[7][1:])], 1)

@@ -21,7 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", type=Path, help=model)
     kinds = "of a model that has no settings: hybrid (an even sum), unless given"
     parser.add_argument("--kind", choices=KINDS, help=kinds)
-    language = "whose words BM25 stems: auto (told from the texts), or one of " + " ".join(LANGUAGES)
+    language = "whose words BM25 stems: auto (the model's own, or told from the texts), or one of " + " ".join(
+        LANGUAGES
+    )
     parser.add_argument("--language", default="auto", choices=("auto", *LANGUAGES), metavar="CODE", help=language)
     add_threads(parser)
     precision = "auto: fp32 or bf16, whichever the processor runs faster; int8: faster on a CPU, scores vary slightly"

@@ -21,6 +21,7 @@ from pretrieve.base.given import given_number, given_texts
 from pretrieve.base.progress import Progress
 from pretrieve.corpora.language import language_of
 from pretrieve.models.sentence_files import expect_modules
+from pretrieve.raw.json_file import read_json
 from pretrieve.raw.raw_text import check_id
 from pretrieve.retrieval import bm25
 from pretrieve.retrieval.deployment import (
@@ -60,7 +61,8 @@ def index_documents(
     model : a directory of sentence-transformers that :func:`pretrieve.load` reads; one that searches already lends its settings
         too. None: BM25 alone
     kind : ``bm25``, ``dense`` or ``hybrid``; by default the model's own, or a hybrid, an even sum
-    language : whose words BM25 stems, one of :data:`pretrieve.corpora.language.LANGUAGES`; ``auto``: told from the texts
+    language : whose words BM25 stems, one of :data:`pretrieve.corpora.language.LANGUAGES`; ``auto``: the
+        model's own, if it searches by BM25, or told from the texts
     precision : of the encoder, as :func:`pretrieve.training.device.choose_device` takes it, or ``int8``
         (:mod:`pretrieve.models.int8`)
 
@@ -82,10 +84,7 @@ def index_documents(
         write_documents(building, _checked(documents))
         table = DocumentTable(building)
         if settings.uses_bm25:
-            stems = language
-            if language == "auto":
-                stems = language_of(islice(table.texts(), SAMPLE)).code
-                print(f"language of the documents: {stems}", file=sys.stderr)
+            stems = _stems(model, table) if language == "auto" else language
             bm25.build_index(zip(table.ids, table.texts(), strict=True), building / BM25, threads, stems)
         if retriever is not None and model is not None:
             _copy_model(model, building)
@@ -93,6 +92,16 @@ def index_documents(
         else:
             write_bm25_card(building, settings)
     return settings
+
+
+def _stems(model: Path | None, table: DocumentTable) -> str:
+    """The language of the model's own index, or else that of the documents."""
+    lent = None if model is None else model / BM25 / "language.json"
+    if lent is not None and lent.is_file():
+        return read_json(lent, "the language of an index")
+    found = language_of(islice(table.texts(), SAMPLE)).code
+    print(f"language of the documents: {found}", file=sys.stderr)
+    return found
 
 
 def _checked(documents: Iterable[tuple[str, str, str]]) -> Iterator[tuple[str, ...]]:
