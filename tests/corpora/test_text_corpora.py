@@ -229,8 +229,8 @@ def test_text_between_two_rules_is_no_front_matter() -> None:
     """All of it was lost, up to the second rule."""
     _, (section,) = sections_of(["---", "", "Text.", "", "---", "More."])
     assert [p.text for p in section.paragraphs] == ["Text.", "More."]
-    for lines in (["---", "", "title: T", "---", "More."], ["---", "tags:", "- a", "title: T", "---", "More."]):
-        title, (section,) = sections_of(lines)
+    for keys in (["", "title: T"], ["tags:", "- a", "title: T"], ["date created: 2024-01-31", "title: T"]):
+        title, (section,) = sections_of(["---", *keys, "---", "More."])
         assert title == "T" and [p.text for p in section.paragraphs] == ["More."]
 
 

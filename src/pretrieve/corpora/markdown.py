@@ -38,7 +38,7 @@ _ESCAPE = re.compile(rf"\\{_SIGN}")
 #: What no file's text has: halves of surrogate pairs.
 _PRIVATE = 0xD800
 _ESCAPED = re.compile(f"[{chr(_PRIVATE + 33)}-{chr(_PRIVATE + 126)}]")
-_KEY = re.compile(r"[\w.-]+[ \t]*:(?:\s|$)")
+_KEY = re.compile(r"[\w\"'][\w \"'.-]{0,40}:(?:\s|$)")
 _TITLE = re.compile("title:(.+)")
 
 #: A link's address → the title it leads to, or None for one that leads out of the corpus.
