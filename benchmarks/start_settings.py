@@ -112,7 +112,8 @@ class Search:
             about |= {"vocabulary_sha256": self.store.meta["vocabulary_sha256"]}
             save_encoder(keep, made, trained_heads(objective), about)
         checkpoints.clear()
-        return {"dev": loss, "loss": sum(loss.values()), "wall_s": round(outcome.wall_s), "tokens": outcome.tokens}
+        wall_s = round(outcome.spent.wall_s)
+        return {"dev": loss, "loss": sum(loss.values()), "wall_s": wall_s, "tokens": outcome.tokens}
 
 
 def base(search: Search, results: dict, save) -> None:

@@ -121,7 +121,9 @@ def test_epochs_are_searched_by_validation_loss(task, encoder_dir, tmp_path, mon
     with pytest.raises(KeyboardInterrupt):
         tune(task, encoder_dir, tmp_path, searched)
     assert seen == [0, 1, 0, 1, 2, 3]
-    _, out = tune(task, encoder_dir, tmp_path, searched)
+    first = json.loads(next((tmp_path / "work").glob("epochs1/done.json")).read_text())["spent"]
+    outcome, out = tune(task, encoder_dir, tmp_path, searched)
+    assert [*outcome.earlier] == first and outcome.earlier.wall_s < outcome.spent.wall_s
     about = json.loads((out / "pretrieve.json").read_text())
     assert about["epochs_searched"] == {"1": 5.0, "3": 2.0, "2": 4.0} and about["finetuning"]["epochs"] == 3
     assert seen[6:8] == [0, 1] and len(seen) == 6 + 4 + 3  # not the first one again

@@ -9,6 +9,7 @@ the optimiser's moments are not restored; a curve's counts are cut to six digits
 from __future__ import annotations
 
 import csv
+import time
 from pathlib import Path
 
 import numpy as np
@@ -264,13 +265,15 @@ def test_interrupted_at_any_step(tmp_path: Path, cpu) -> None:
 
     straight, wanted = go(tmp_path / "straight", [])
     for stops in [*([step] for step in range(12)), [2, 2, 7], [0, 11]]:
-        left = list(stops)
+        left, begun = list(stops), time.monotonic()
         for _ in stops:
             with pytest.raises(KeyboardInterrupt):
                 go(tmp_path / str(stops), left)
         objective, found = go(tmp_path / str(stops), left)
         assert all(torch.equal(tensor, weights(straight)[name]) for name, tensor in weights(objective).items()), stops
         assert without_speed(found.curve) == without_speed(wanted.curve) and found.tokens == wanted.tokens
+        assert found.earlier.wall_s < found.spent.wall_s < time.monotonic() - begun
+        assert (found.earlier.wall_s > 0) == any(stops), "what was cut off in the first step left no checkpoint"
 
 
 def without_speed(curve: list[dict[str, float]]) -> list[dict[str, float]]:

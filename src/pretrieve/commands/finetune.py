@@ -63,7 +63,8 @@ def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) 
         )
         with Cost("finetune", arguments.threads) as cost:
             cost.gpus = processes.world
-            cost.tokens = finetune(run, out, arguments.checkpoint_seconds, stop).tokens
+            outcome = finetune(run, out, arguments.checkpoint_seconds, stop)
+            cost.tokens, cost.earlier = outcome.tokens, outcome.earlier
         if processes.first and (cost.tokens or not (out / "cost.json").is_file()):
             cost.write(out / "cost.json", behind)
     processes.wait()

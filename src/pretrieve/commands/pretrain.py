@@ -49,7 +49,7 @@ def main(arguments: argparse.Namespace, stop: Callable[[], bool] | None = None) 
             arguments.start,
             dict(zip(arguments.snapshots, arguments.at, strict=True)),
         )
-        cost.tokens = outcome.tokens
+        cost.tokens, cost.earlier = outcome.tokens, outcome.earlier
     if processes.first:
         before = arguments.start and arguments.start / "cost.json"  # a published checkpoint has none
         cost.write_with_parts(arguments.out, arguments.snapshots, [str(before)] if before and before.is_file() else [])

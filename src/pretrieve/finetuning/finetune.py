@@ -14,6 +14,7 @@ from pretrieve.base.finished_work import leaves_checkpoints
 from pretrieve.finetuning.fine_tuning import FineTuning
 from pretrieve.finetuning.trainers import prepare
 from pretrieve.training.checkpoint import Checkpoints, code_word
+from pretrieve.training.cost import Spent
 from pretrieve.training.loop import Outcome, RunSettings, content_key, train, write_curve
 from pretrieve.training.optimiser import OptimiserConfig
 
@@ -109,14 +110,14 @@ def finetune(
 
 def _kept(out: Path) -> Outcome:
     print(f"{out}: was already made of the same input by the same code; nothing is trained.")
-    return Outcome([], 0, 0.0)
+    return Outcome()
 
 
 def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], bool] | None) -> Outcome:
     """Train once for each number of epochs, each with a schedule of its own, and keep the one whose weights have the lowest
     validation loss (condenser A.1, which searches so with few training examples); of equal ones the first. A killed search
     continues with the first number that is not done."""
-    processes, found, numbers = run.processes, {}, run.options["epochs"]
+    processes, found, earlier, numbers = run.processes, {}, [], run.options["epochs"]
     options = {**run.options, "snapshots": max(1, run.options["snapshots"])}
     parts = [replace(run, options=options | {"epochs": n}, work=run.work / f"epochs{n:g}") for n in numbers]
     key = content_key(prepare(parts[0]).key, numbers, code_word())
@@ -137,9 +138,10 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
                         "few_epochs: []."
                     )
                 loss = min(look["loss"] for look in looks)
-                write_json(note, {"key": key, "loss": loss, "tokens": outcome.tokens, "wall_s": outcome.wall_s})
+                write_json(note, {"key": key, "loss": loss, "tokens": outcome.tokens, "spent": outcome.spent})
         processes.wait()
-        found[f"{part.options['epochs']:g}"] = json.loads(note.read_text(encoding="utf-8"))
+        found[f"{part.options['epochs']:g}"] = done = json.loads(note.read_text(encoding="utf-8"))
+        earlier.append(done["spent"] if known else outcome.earlier)
     processes.wait()  # all have read before the first one removes
     best = min(found, key=lambda epochs: found[epochs]["loss"])
     if processes.first:
@@ -152,4 +154,6 @@ def _best_epochs(run: FineTuning, out: Path, seconds: float, stop: Callable[[], 
         if not leaves_checkpoints():
             shutil.rmtree(run.work)
     processes.wait()
-    return Outcome([], *(sum(one[key] for one in found.values()) for key in ("tokens", "wall_s")))
+    total = lambda spent: Spent(*map(sum, zip(*spent, strict=True)))
+    tokens = sum(one["tokens"] for one in found.values())
+    return Outcome([], tokens, total(one["spent"] for one in found.values()), total(earlier))

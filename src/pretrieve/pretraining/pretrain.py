@@ -128,7 +128,7 @@ def pretrain(
     if start is not None and options.layers_of_start:
         start = every_layer(start, options.layers_of_start)
     encoder = make_encoder(options, store, run.seed, start)
-    objective, heads, outcome = None, {}, Outcome([], 0, 0.0)
+    objective, heads, outcome = None, {}, Outcome()
     at, kept = {}, None  # where weights of steps on the way go, and what keeps them until then
     key = content_key(options.to_dict(), run.seed, store.key, _identity(start))
     checkpoints = Checkpoints(checkpoint_dir, key)

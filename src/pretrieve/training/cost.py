@@ -8,32 +8,43 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from pretrieve.base.files import write_json
 
 
-class Cost:
-    """Measure the block it surrounds; ``tokens`` and ``gpus`` (1) may be set at any time by who counts them.
+class Spent(NamedTuple):
+    """Seconds by the clock, and of processors."""
 
-    ``wall_s``, ``cpu_s`` (this process and its ended children, user + system) are of the block. ``peak_gb`` is the
-    largest resident size of the process, or of one of its children, since it began (1 GB = 1e9 bytes; the system keeps
-    no figure for a block). ``gpu_h`` is the wall time in hours, times ``gpus``, when the block used CUDA, which is known by
-    torch being imported and initialised by then; torch is not imported for it. The other figures are of this process alone.
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+
+
+NOTHING = Spent()
+
+
+class Cost:
+    """Measure the block it surrounds; ``tokens``, ``gpus`` (1) and ``earlier`` may be set in it by who counts them.
+
+    ``wall_s``, ``cpu_s`` (this process and its ended children, user + system) are of the block, and of ``earlier`` processes
+    whose work it went on with. ``peak_gb`` is the largest resident size of the process, or of one of its children, since it
+    began (1 GB = 1e9 bytes; the system keeps no figure for a block). ``gpu_h`` is the wall time in hours, times ``gpus``, when
+    the block used CUDA, which is known by torch being imported and initialised by then; torch is not imported for it.
 
     Example: ``with Cost("bm25", threads=2) as cost: ...`` then ``cost.write(path)``.
     """
 
     def __init__(self, stage: str, threads: int = 1) -> None:
-        self.stage, self.threads, self.tokens, self.gpus = stage, threads, 0, 1
+        self.stage, self.threads, self.tokens, self.gpus, self.earlier = stage, threads, 0, 1, NOTHING
         self.wall_s = self.cpu_s = self.peak_gb = self.gpu_h = 0.0
 
     def __enter__(self) -> Cost:
-        self._wall, self._cpu = time.perf_counter(), _cpu_seconds()
+        self._wall, self._cpu = time.perf_counter(), cpu_seconds()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None):
-        self.wall_s = time.perf_counter() - self._wall
-        self.cpu_s = _cpu_seconds() - self._cpu
+        self.wall_s = self.earlier.wall_s + time.perf_counter() - self._wall
+        self.cpu_s = self.earlier.cpu_s + cpu_seconds() - self._cpu
         kinds = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         self.peak_gb = max(resource.getrusage(who).ru_maxrss for who in kinds) * 1024 / 1e9  # Linux counts KiB
         torch = sys.modules.get("torch")
@@ -61,6 +72,7 @@ class Cost:
         self.write(out / "cost.json", behind)
 
 
-def _cpu_seconds() -> float:
+def cpu_seconds() -> float:
+    """Of this process and its ended children, user + system."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)

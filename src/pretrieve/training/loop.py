@@ -27,6 +27,7 @@ from torch import nn
 from pretrieve.base.errors import PretrieveError
 from pretrieve.base.progress import Progress
 from pretrieve.training.checkpoint import Checkpoints, Snapshots, State, pack_state, pack_weights, unpack_state
+from pretrieve.training.cost import NOTHING, Spent, cpu_seconds
 from pretrieve.training.csv_rows import write_rows
 from pretrieve.training.device import Device
 from pretrieve.training.memory import out_of_memory
@@ -108,11 +109,13 @@ class Watcher:
 
 @dataclass
 class Outcome:
-    """What a run did: learning curve rows, real tokens, and wall seconds over all its parts (kills included)."""
+    """What a run did: learning curve rows, real tokens, and what it took; ``earlier``: of that, what processes took that were
+    ended before its last step, up to their last checkpoints."""
 
-    curve: list[dict[str, float]]
-    tokens: int
-    wall_s: float
+    curve: list[dict[str, float]] = field(default_factory=list)
+    tokens: int = 0
+    spent: Spent = NOTHING
+    earlier: Spent = NOTHING
 
 
 def content_key(*parts: object) -> str:
@@ -144,7 +147,7 @@ def train(
     module = objective.module.to(device.device)
     watcher = watcher or Watcher()
     curve: list[dict[str, float]] = []
-    first, tokens, spent = 0, 0, 0.0
+    first, tokens, earlier = 0, 0, NOTHING
     saved = checkpoints.latest() if checkpoints else None
     if saved and watcher.snapshots and (lost := watcher.snapshots.lost(saved.step)):
         print(f"{label}: the weights of steps {lost} are not there any more; it begins again", file=sys.stderr)
@@ -160,14 +163,18 @@ def train(
         unpack_state({n: t for n, t in saved.tensors.items() if not n.startswith("watcher/")}, module, phases.optimiser)
         watcher.tensors = {n.removeprefix("watcher/"): t for n, t in saved.tensors.items() if n.startswith("watcher/")}
         watcher.info = saved.info["watcher"]
-        first, tokens, spent, curve = saved.step, saved.info["tokens"], saved.info["wall_s"], saved.info["curve"]
+        first, tokens, curve = saved.step, saved.info["tokens"], saved.info["curve"]
+        earlier = Spent(*saved.info["spent"])
         print(f"{label}: going on from step {first:,} of {config.steps:,}", file=sys.stderr)
     begun = last_saved = time.monotonic()
+    begun_cpu = cpu_seconds()
     since_row = (begun, tokens)
 
+    def spent() -> Spent:
+        return Spent(earlier.wall_s + time.monotonic() - begun, earlier.cpu_s + cpu_seconds() - begun_cpu)
+
     def state(step: int, tensors: dict[str, torch.Tensor]) -> State:
-        info = {"tokens": tokens, "wall_s": spent + time.monotonic() - begun, "curve": curve, "watcher": watcher.info}
-        return State(step, tensors, info)
+        return State(step, tensors, {"tokens": tokens, "spent": spent(), "curve": curve, "watcher": watcher.info})
 
     def save(step: int) -> None:
         tensors = pack_state(module, phases.optimiser) | {f"watcher/{n}": t for n, t in watcher.tensors.items()}
@@ -222,7 +229,7 @@ def train(
             if ends:
                 raise Stopped(f"{label}: stopped after step {step + 1:,} of {config.steps:,}")
     module.eval()
-    return Outcome(curve, tokens, spent + time.monotonic() - begun)
+    return Outcome(curve, tokens, spent(), earlier)
 
 
 def _check_first(label: str, means: dict[str, float], expected: dict[str, float]) -> None:
