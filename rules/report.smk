@@ -166,7 +166,7 @@ rule report:
         f"python {SCRIPTS}/report.py --config {{params.config}} --html {{output.html}} --log {{log}}"
 
 
-# A mistyped name of a table, figure or metrics file, or one of another scale or seed: the error says what is wrong with it.
+# A mistyped name of a table, figure or metrics file, or one of another scale, size or seed: the error says what is wrong with it.
 rule no_such_page:
     input:
         lambda wildcards: PLAN.refuse_page(wildcards.page),
@@ -175,6 +175,6 @@ rule no_such_page:
     wildcard_constraints:
         page=rf"(?=results/[^/]+/(?:tables|figures)/)(?!(?:{alternation(PLAN.page_files)})$).+"
         rf"|(?!{ROOT}/metrics/(?:{alternation(['bm25', *config['encoders']])})\."
-        rf"(?:{alternation(config['recipes'])})-[^/]+/(?:{alternation([*config['datasets'], *PLAN.means])})/"
+        rf"(?:{alternation(config['recipes'])})-(?:{alternation(PLAN.sizes_on_datasets())})/"
         rf"seed(?:{alternation(['0', *map(str, SEEDS)])})\.json$)"
         r"results/[^/]+/metrics/[^/.]+\.[^/]+-[^/]+/[^/]+/seed\d+\.json",

@@ -276,6 +276,10 @@ def test_a_target_that_is_no_figure_is_refused(plan):
         ("demo/metrics/bert.dpr-hrd-full/questions", "no recipe 'dpr-hrd'; .*did you mean 'dpr-hard'"),
         ("demo/metrics/bert.dpr-hard-full/question", "no data set 'question'; .*did you mean 'questions'"),
         (
+            "demo/metrics/bert.dpr-hard-ful/questions",
+            "the data set questions has no size 'ful'; .*did you mean 'full'",
+        ),
+        (
             "demo/metrics/bert.dpr-hard-full/questions",
             r"no seed7.json; this run has the seeds 1: .*--config 'seeds=\[1, …",
         ),

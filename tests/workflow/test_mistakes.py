@@ -103,10 +103,14 @@ def test_a_mistyped_family_names_the_nearest(project, family, words):
     assert all(word in ended.text for word in (f"family {family}: ", *words)), ended.text
 
 
-def test_metrics_of_an_unknown_data_set_or_seed_are_refused(project):
+def test_metrics_of_an_unknown_data_set_size_or_seed_are_refused(project):
     for name, said in (
         ("transformer-mlm.reqa-1pct/question/seed1", "no data set 'question'"),
         ("transformer-mlm.reqa-1pct/questions/seed9", "no seed9"),
+        (
+            "transformer-mlm.reqa-2pct/questions/seed1",
+            "the data set questions has no size '2pct'; expected one of 1pct",
+        ),
     ):
         ended = project.run("--cores", "1", f"results/demo/metrics/{name}.json")
         assert ended.code != 0 and "Job stats" not in ended.text

@@ -71,6 +71,13 @@ class PlanFiles:
             )
         return name
 
+    def sizes_on_datasets(self) -> list[str]:
+        """``SIZE/DATASET`` of every data set and every mean, as they stand in paths of metrics."""
+        every = (
+            (name, self.config["datasets"][self.parts(name)[0]]) for name in (*self.config["datasets"], *self.means)
+        )
+        return [f"{size}/{name}" for name, options in every for size in options["sizes"]]
+
     def refuse_page(self, target: str) -> NoReturn:
         """Raises ConfigError for a target that looks like a file of a table or figure, or like metrics, and is none."""
         if not target.startswith(f"{self.root}/"):
@@ -91,7 +98,7 @@ class PlanFiles:
         """What this run does not have: of ``results/{scale}/metrics/{system}/{dataset}/seed{seed}.json``."""
         system, dataset, file = target.split("/")[3:]
         encoder, _, rest = system.partition(".")
-        recipe = rest.rpartition("-")[0]
+        recipe, _, size = rest.rpartition("-")
         for what, name, known in (
             ("encoder", encoder, ["bm25", *self.config["encoders"]]),
             ("recipe", recipe, self.config["recipes"]),
@@ -99,6 +106,11 @@ class PlanFiles:
         ):
             if name not in known:
                 return f"no {what} {name!r}; expected one of {', '.join(known)}{nearest(name, known)}"
+        sizes = self.config["datasets"][self.parts(dataset)[0]]["sizes"]
+        if size not in sizes:
+            return (
+                f"the data set {dataset} has no size {size!r}; expected one of {', '.join(sizes)}{nearest(size, sizes)}"
+            )
         if encoder == "bm25":
             return f"no {file}; BM25 has seed0.json alone"
         seeds = ", ".join(map(str, self.seeds))
