@@ -263,6 +263,24 @@ def test_the_repositorys_configuration(config) -> None:
             0.9,
             ["datasets.questions.sizes.80pct: 0.9", "impossible split", "at most 0.805"],
         ),
+        # Keys that other readers look at were taken, and changed nothing.
+        (
+            "datasets.questions.max_documents",
+            500,
+            [
+                "datasets.questions.max_documents: the reader 'squad' would ignore 500; of such keys it takes open, max_extra"
+            ],
+        ),
+        (
+            "datasets.link-clicks.rerank",
+            "bm25",
+            ["datasets.link-clicks.rerank: the reader", "it takes max_examples: remove"],
+        ),
+        (
+            "datasets.fanoutqa.title",
+            "prefix",
+            ["datasets.fanoutqa.title: the reader 'fanoutqa' would", "it takes bm25, "],
+        ),
         ("datasets.questions.sizes.80pct", -0.1, ["80pct: -0.1"]),
         ("datasets.questions.sizes.80pct", "most", ["80pct: 'most'"]),
         ("datasets.questions.sizes.1k", 1.5, ["1k: 1.5"]),

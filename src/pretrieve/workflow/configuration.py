@@ -16,7 +16,7 @@ from jsonschema.exceptions import ValidationError, best_match
 from pretrieve.analysis.plan import check_analyses
 from pretrieve.base.code_folder import package_file
 from pretrieve.base.errors import ConfigError, check_names, nearest, not_allowed
-from pretrieve.benchmarks.readers import READERS, check_dataset
+from pretrieve.benchmarks.readers import COLLECTION, READERS, check_dataset, task_reader
 from pretrieve.finetuning.recipe_parts import NO_LIMIT
 from pretrieve.finetuning.recipes import VARIANTS
 from pretrieve.pretraining.presets import OPTIONS
@@ -39,6 +39,9 @@ METRICS = {
 }
 #: Readers with ``open: articles`` and ``open: sentences``.
 WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
+#: Keys of a data set that decide how it is searched, and those that only some readers look at.
+SEARCH_KEYS = ("bm25", "conventions", "depth", "rerank")
+READING_KEYS = sorted({key for reader in (COLLECTION, *READERS.values()) for key in reader.keys})
 #: JSON Schema's types in words.
 _TYPES = {
     "string": "a text",
@@ -213,6 +216,13 @@ def _check_dataset(name: str, dataset: Mapping[str, Any], datasets: Mapping[str,
             f"config: datasets.{name}.open: {open_to!r}, but the reader {dataset['reader']!r} has no articles with questions; "
             f"expected one of {', '.join(WHOLE_ARTICLES)}, or open: true"
         )
+    taken = (*task_reader(dataset["reader"]).keys, *(() if dataset["reader"] in EXAMPLE_READERS else SEARCH_KEYS))
+    for key in (*READING_KEYS, *SEARCH_KEYS):
+        if key in dataset and key not in taken:
+            raise ConfigError(
+                f"config: datasets.{name}.{key}: the reader {dataset['reader']!r} would ignore {dataset[key]!r}; of such keys it "
+                f"takes {', '.join(taken) or 'none'}: remove {key}"
+            )
     trained_on = dataset.get("trained_on")
     if trained_on is not None:
         check_names(f"datasets.{name}.trained_on", [trained_on], datasets)

@@ -25,6 +25,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from pretrieve.benchmarks.readers import READERS
 from pretrieve.finetuning.recipes import RECIPES, resolve_recipe
 from pretrieve.raw.hub import is_published
 
@@ -163,7 +164,8 @@ def _shrink_dataset(dataset: dict[str, Any]) -> None:
         dataset["reader_options"] = options
     elif "reader_options" in dataset:
         del dataset["reader_options"]
-    dataset["counts"] = "any"
+    if reader in READERS and "counts" in READERS[reader].keys:
+        dataset["counts"] = "any"
     for key, most in (("max_extra", 20), ("max_queries", 40), ("max_examples", 200)):
         if key in dataset:
             dataset[key] = min(dataset[key], most)
