@@ -139,6 +139,13 @@ def whole_run(wildcards):
     return my_corpus.files_of(config, ROOT) or [*TABLE_FILES, *PLAN.figure_files(), *pages]
 
 
+RULE_NAMES = {}
+
+
 def rule_name(dataset, sizes=(), follows=""):
-    """``questions_1pct_5pct``: the end of a rule's name."""
-    return "_".join(filter(None, [dataset.replace("-", "_"), *sizes, follows]))
+    """``questions_1pct_5pct``: the end of a rule's name. Others with the same words, as of the data sets a-b and a_b, have a number
+    behind them."""
+    words = "_".join(filter(None, [dataset.replace("-", "_"), *sizes, follows]))
+    same = RULE_NAMES.setdefault(words, {})
+    number = same.setdefault((dataset, tuple(sizes), follows), len(same))
+    return f"{words}_{number + 1}" if number else words

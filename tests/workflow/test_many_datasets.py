@@ -1,6 +1,7 @@
 """Many data sets in one configuration: they share their rules, and their jobs are those of a few.
 
-Seen to fail when: data sets of different files or families share a rule; a shared rule takes another data set's words.
+Seen to fail when: data sets of different files or families share a rule; a shared rule takes another data set's words; two rules
+have one name.
 """
 
 from __future__ import annotations
@@ -63,6 +64,18 @@ def test_a_long_pattern_matches_its_names_and_no_others() -> None:
 def test_jobs_of_many_are_those_of_a_few(project: Workflow, tmp_path: Path) -> None:
     few, many = (planned(project, tmp_path / str(number), number) for number in (MANY // 2, MANY + 5))
     assert few == many and sum("bm25.reqa-full" in job for job in few) >= 1
+
+
+def test_names_of_data_sets_and_sizes_that_make_the_same_words(project: Workflow, tmp_path: Path) -> None:
+    """Snakemake refused the second rule of a name, whatever was asked for."""
+    files = {"corpus": "corpus.jsonl", "queries": "queries.jsonl", "train": "train.tsv", "test": "test.tsv"}
+    sizes = {"my-set": ["5pct", "full"], "my_set": ["5pct", "full"], "my-set-5pct": ["full"]}
+    made = {name: {"reader": "beir", "files": files, "sizes": dict.fromkeys(own, "all")} for name, own in sizes.items()}
+    (tmp_path / "more.yaml").write_text(yaml.safe_dump({"datasets": made}), encoding="utf-8")
+    ended = project.run("--list-rules", "--configfile", str(tmp_path / "more.yaml"))
+    assert ended.code == 0, ended.text
+    names = re.findall(r"^retrieve_my_set_5pct_full\w*$", ended.stdout, re.M)
+    assert sorted(names) == [f"retrieve_my_set_5pct_full{end}" for end in ("", "_2", "_3")], ended.text
 
 
 def planned(project: Workflow, folder: Path, number: int) -> list[str]:
