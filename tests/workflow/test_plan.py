@@ -10,11 +10,15 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from miniature import PROJECT, READERS_OF_TABLES, environment
 
 from pretrieve.workflow.config_files import read_config
+from pretrieve.workflow.plan import Plan
+from pretrieve.workflow.rule_data import DataRules
+from pretrieve.workflow.rule_models import ModelRules
 
 TABLE3 = ("tables=[pretraining_tasks/table3]", "figures=[]")
 #: The tables of one paper, and that of the project's own.
@@ -169,6 +173,17 @@ def test_a_chain_of_recipes_is_planned_with_all_that_it_needs(project):
     assert (hard.jobs["finetune_questions"], hard.jobs["bm25_questions"]) == (2, 1)
     news = project.plan("results/demo/metrics/seed-3-2.news-full/link-clicks/seed1.json")
     assert news.jobs["finetune_link_clicks"] == news.jobs["example_task"] == 1 and not news.count("predict")
+
+
+def test_a_recipe_with_a_dot_in_its_name_has_its_own_options():
+    """``dpr-bm25.long`` was trained as ``dpr-bm25`` is."""
+    entry = {"recipe": "dpr-bm25", "options": {"steps": 77, "query_length": 9}}
+    config = read_config(PROJECT / "config.yaml")
+    plan = Plan.load({**config, "recipes": {**config["recipes"], "dpr-bm25.long": entry}})
+    models = ModelRules(plan, DataRules(plan))
+    family = SimpleNamespace(family="bert.dpr-bm25.long", dataset="questions", seed=1)
+    assert models.options_of("questions", family)["steps"] == 77
+    assert models.length_arguments(family.family, "questions").startswith("--query-length 9 ")
 
 
 def test_lint_and_format_are_clean(project):

@@ -126,7 +126,7 @@ class ModelRules:
 
     def options_of(self, task: str, wildcards: Any) -> dict[str, Any]:
         """Options of the recipe of ``{family}`` on a task; ``curve`` only where a figure shows it."""
-        options = recipe_options(self.config, wildcards.family.split(".")[1], task)
+        options = recipe_options(self.config, wildcards.family.split(".", 1)[1], task)
         if options.get("curve") and not self.watched_sizes(task, wildcards):
             options["curve"] = 0
         return options
@@ -154,7 +154,7 @@ class ModelRules:
 
     def length_arguments(self, family: str, dataset: str) -> str:
         """Tokens of a query and of a document of a family, as options."""
-        options = recipe_options(self.config, family.split(".")[1], dataset)
+        options = recipe_options(self.config, family.split(".", 1)[1], dataset)
         return f"--query-length {options['query_length']} --passage-length {options['passage_length']}"
 
     def made_of_files(self, sizes: Sequence[str], wildcards: Any) -> list[str]:
