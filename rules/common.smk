@@ -143,8 +143,8 @@ RULE_NAMES = {}
 
 
 def rule_name(dataset, sizes=(), follows=""):
-    """``questions_1pct_5pct``: the end of a rule's name. Others with the same words, as of the data sets a-b and a_b, have a number
-    behind them."""
+    """``questions_1pct_5pct``: the end of a rule's name. Where another rule has the same words (data sets a-b and a_b), a number
+    follows."""
     words = "_".join(filter(None, [dataset.replace("-", "_"), *sizes, follows]))
     same = RULE_NAMES.setdefault(words, {})
     number = same.setdefault((dataset, tuple(sizes), follows), len(same))

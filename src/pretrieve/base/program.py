@@ -162,8 +162,8 @@ def module_of(name: str) -> str:
 
 
 def _load(name: str) -> ModuleType:
-    """A command's module. What it imports stays, and is no garbage: looking for some meanwhile and later takes half a second of
-    a training."""
+    """The module of a command. All that it imports stays in memory: to search it for garbage, now and later, takes half a second
+    of a training's start."""
     if (module := module_of(name)) not in sys.modules:
         gc.disable()
         importlib.import_module(module)
