@@ -54,7 +54,7 @@ _AS_BROWSERS = {
     "big5": "big5hkscs", "euc_kr": "cp949", "gb2312": "gb18030", "gbk": "gb18030", "x-gbk": "gb18030", "shift_jis": "cp932",
     "x-sjis": "cp932", "x-euc-jp": "euc_jp", "utf-16": "utf-8", "utf-16-le": "utf-8", "utf-16-be": "utf-8",
 }  # fmt: skip
-#: Elements without prose, all that have text in a head too: the head itself may lack its end tag.
+#: Elements without prose. All elements of a head that have text are here: the head itself may lack its end tag.
 _DROPPED = {
     "button",
     "datalist",

@@ -162,7 +162,7 @@ def _without_marks(heading: str) -> str:
 
 
 def _front_matter(lines: list[str]) -> tuple[str, list[str]]:
-    first = next((line for line in lines[1:] if line.strip()), "")  # of text between two rules it is no key
+    first = next((line for line in lines[1:] if line.strip()), "")  # a key, unless it is text between two rules
     if lines[0].rstrip() != "---" or not _KEY.match(first) or "---" not in (line.rstrip() for line in lines[1:]):
         return "", lines
     end = next(place for place, line in enumerate(lines[1:], 1) if line.rstrip() == "---")

@@ -33,7 +33,7 @@ GB = 1e9
 @dataclass(frozen=True)
 class Wanted:
     """A raw file, its place, and its state: a key of :data:`STATES`. ``bytes`` is what would be copied or downloaded for it;
-    ``unfit`` says which file here has its name and will not do."""
+    ``unfit``: a file of that name that cannot be used, and why."""
 
     source: Source
     target: Path

@@ -27,7 +27,7 @@ class Cost:
     """Measure the block it surrounds; ``tokens``, ``gpus`` (1) and ``earlier`` may be set in it by who counts them.
 
     ``wall_s``, ``cpu_s`` (this process and its ended children, user + system) are of the block, and of ``earlier`` processes
-    whose work it went on with. ``peak_gb`` is the largest resident size of the process, or of one of its children, since it
+    whose work it continued. ``peak_gb`` is the largest resident size of the process, or of one of its children, since it
     began (1 GB = 1e9 bytes; the system keeps no figure for a block). ``gpu_h`` is the wall time in hours, times ``gpus``, when
     the block used CUDA, which is known by torch being imported and initialised by then; torch is not imported for it.
 

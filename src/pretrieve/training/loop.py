@@ -109,8 +109,8 @@ class Watcher:
 
 @dataclass
 class Outcome:
-    """What a run did: learning curve rows, real tokens, and what it took; ``earlier``: of that, what processes took that were
-    ended before its last step, up to their last checkpoints."""
+    """What a run did: learning curve rows, real tokens, and what it took. ``earlier``: the part of earlier processes, up to the
+    checkpoints that the next one continued from."""
 
     curve: list[dict[str, float]] = field(default_factory=list)
     tokens: int = 0

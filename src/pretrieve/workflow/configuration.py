@@ -39,7 +39,7 @@ METRICS = {
 }
 #: Readers with ``open: articles`` and ``open: sentences``.
 WHOLE_ARTICLES = tuple(name for name, reader in READERS.items() if reader.answers and "open" in reader.keys)
-#: Keys of a data set that decide how it is searched, and those that only some readers look at.
+#: Keys of a data set that only retrieval looks at, and those that only some readers look at.
 SEARCH_KEYS = ("bm25", "conventions", "depth", "rerank")
 READING_KEYS = sorted({key for reader in (COLLECTION, *READERS.values()) for key in reader.keys})
 #: JSON Schema's types in words.
